@@ -86,6 +86,11 @@ class Received:
         scopes = [scope for each in some for part in each.resource_spans for scope in part.scope_spans]
         return [span for scope in scopes for span in scope.spans]
 
+    def services(self) -> set[str]:
+        """Return the names of the services of all spans."""
+        some = [each for each in self.requests if isinstance(each, trace_pb.ExportTraceServiceRequest)]
+        return {attributes(part.resource)["service.name"] for each in some for part in each.resource_spans}
+
     def logs(self) -> list[Any]:
         """Return every log record."""
         some = [each for each in self.requests if isinstance(each, logs_pb.ExportLogsServiceRequest)]

@@ -12,11 +12,13 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.tunnel import Interception
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Story = Coroutine[Any, Any, None]
@@ -134,13 +136,16 @@ async def relaying(
     journal: MemoryJournal | None = None,
     listen: str = ":0",
     editing: EditPolicy = NO_EDITS,
+    client_tls: ClientTls | None = None,
 ) -> AsyncIterator[Bench]:
     """Run a relay to a port of 127.0.0.1, or to an upstream as a user writes it."""
     to = Upstream.parse(f"127.0.0.1:{upstream}" if isinstance(upstream, int) else upstream)
     to_grpc = Upstream.parse(f"127.0.0.1:{grpc}") if grpc is not None else None
     journal = journal or MemoryJournal()
     notes: list[ConsoleNote] = []
-    relay = Relay([Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append)
+    relay = Relay(
+        [Route(Listen.parse(listen), to, to_grpc)], session_clock(), editing, notes.append, client_tls=client_tls
+    )
     await relay.bind_listeners()
     relay.accept_connections(journal)
     try:
@@ -154,11 +159,13 @@ async def forwarding(
     journal: MemoryJournal | None = None,
     editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
     routes: Sequence[Route] = (),
+    interception: Interception | None = None,
 ) -> AsyncIterator[ForwardBench]:
     """Run a forward proxy on loopback, beside listeners for `routes`."""
     journal = journal or MemoryJournal()
     notes: list[ConsoleNote] = []
-    relay = Relay(routes, session_clock(), editing, notes.append, [Listen.parse(":0")])
+    forwards = [Listen.parse(":0")]
+    relay = Relay(routes, session_clock(), editing, notes.append, forwards, interception=interception)
     await relay.bind_listeners()
     relay.accept_connections(journal)
     try:

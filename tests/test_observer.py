@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction, PassedFacts
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.observer import Observer
@@ -383,6 +383,21 @@ def test_other_http_through_a_forward_proxy_has_no_bodies(forwarded: bool) -> No
     assert [is_withheld(frame) for frame in frames] == [forwarded] * 2
     assert frames[0].size == len(b'{"ask": "private-1"}')
     assert seen.exchanges[2].error.startswith("HTTP 500")
+    assert observe(chunks, restart_at=range(1, len(chunks))) == seen
+
+
+def test_bytes_that_passed_unread_are_counted() -> None:
+    """A tunnel with TLS: a connection with its sizes and kind, without frames and findings."""
+    begin, *_, end = scripted(Http())
+    chunks = [begin]
+    for direction, size in ((TO_AGENT, 517), (TO_CLIENT, 4000)):
+        facts = msgspec.json.encode(PassedFacts(size, "tls"))
+        chunks.append(Chunk(1, ChunkKind.PASSED, direction, START + 5, facts))
+    chunks.append(end)
+    seen = observe(chunks)
+    connection = seen.connections[1]
+    assert (connection.kind, connection.bytes_to_agent, connection.bytes_to_client) == ("tls", 517, 4000)
+    assert seen.out == []
     assert observe(chunks, restart_at=range(1, len(chunks))) == seen
 
 

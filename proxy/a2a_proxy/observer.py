@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
+from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts, PassedFacts
 from a2a_proxy.model.exchange import Binding, Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
@@ -218,6 +218,10 @@ class Observer:
         elif kind is ChunkKind.EDIT:
             self.edits += 1
             self._apply_edit_record(connection, chunk)
+        elif kind is ChunkKind.PASSED:
+            passed = msgspec.json.decode(chunk.data, type=PassedFacts)
+            connection.bytes[chunk.direction] += passed.bytes
+            connection.kind = passed.kind
         elif kind in _INTERRUPTING_KINDS:
             self._apply_interruption(connection, chunk, out)
         elif connection.wire.stdio is not None:

@@ -33,6 +33,7 @@ import piped
 import proxies
 import querying
 import replaying
+import starving
 import streams
 from processes import free_port, running
 from proxies import Contestant
@@ -340,6 +341,39 @@ class Suite:
         self.rows.append(row(title, "drain after stop, s", "see left", [seen.drain]))
         self.rows.append(row(title, "exchanges recorded / requests", "see left", [seen.recorded / seen.requests]))
 
+    def starve(self, events: int, seconds: float) -> None:
+        """Measure the recorder beside busy processes: after a burst of events, and at a rate that it can carry."""
+        ways = {"yielding": True, "at equal priority": False}
+        runs: dict[str, list[starving.Starved]] = {name: [] for name in ways}
+        for name, yields in [*ways.items()] * self._rounds:
+            runs[name].append(self._stream(events, 0.0, yields=yields))
+        for name, each in runs.items():
+            title = f"Recorder beside {starving.BUSY} busy processes, after a burst of {events:,} events"
+            self.rows.append(row(title, name, "events/s", [one.drain_rate for one in each]))
+        yielding, equal = ([one.drain_rate for one in each] for each in runs.values())
+        ratio = statistics.median(first / second for first, second in zip(yielding, equal, strict=True))
+        rate = starving.SHARE * statistics.median(equal)
+        steady = self._stream(round(rate * seconds), rate, yields=True)
+        title = f"Recorder beside {starving.BUSY} busy processes, {rate:,.0f} events/s for {seconds:g} s"
+        self.rows.append(row(title, "worst lag", "s", [steady.worst], less_is_better=True))
+        self.details["starve"] = {name: msgspec.to_builtins(each) for name, each in runs.items()}
+        self.details["starve"]["paced"] = msgspec.to_builtins(steady)
+        self._target("recorder beside busy processes, times its rate at equal priority, median", 0.8, ratio)
+        name = f"worst lag at {starving.SHARE} of that rate"
+        self._target(name, 2, steady.worst, at_most=True, unit=" s")
+        shown = [sample for one in (*runs["yielding"], *runs["at equal priority"], steady) for sample in one.samples]
+        name = f"largest error of {len(shown)} lags that were shown"
+        if shown:
+            wrong = max(shown, key=lambda sample: sample.error)
+            name += f" ({wrong.where}: {wrong.shown:g} s for {wrong.least:.1f} to {wrong.most:.1f} s)"
+            self._target(name, 1, wrong.error, at_most=True, unit=" s")
+        else:
+            self._target(name, 1, None, why="no lag was shown")
+
+    def _stream(self, events: int, rate: float, *, yields: bool) -> starving.Starved:
+        with tempfile.TemporaryDirectory(dir=self.folder) as place:
+            return starving.run_stream(Path(place), events, rate, yields=yields)
+
     def stdio(self) -> None:
         """Measure the overhead of the stdio relay: start, end, round trip and throughput."""
         with cost.state_in(self.folder):
@@ -430,6 +464,7 @@ def parse() -> argparse.Namespace:
         "hooks",
         "otlp",
         "lag",
+        "starve",
         "hostile",
         "stdio",
         "replay",
@@ -477,6 +512,7 @@ def main() -> None:
             "otlp": lambda: suite.otlp(_sizes(typed)[0], typed.seconds or (10 if typed.quick else 80)),
             "hostile": lambda: suite.hostile(30_000 if typed.quick else 300_000),
             "lag": lambda: suite.lag(5_000, 4 if typed.quick else 10),
+            "starve": lambda: suite.starve(*((60_000, 8) if typed.quick else (300_000, 20))),
         }
         loops: list[float] = []
         for scenario in typed.scenarios:

@@ -165,3 +165,15 @@ def test_a_hook_spins_beside_the_recorder_that_is_measured(module, tmp_path, mon
         assert beside.rate(made, first, tmp_path, hook) > 0
     assert len(list(tmp_path.glob("*-called"))) == 1
     assert not list(tmp_path.glob("*.db"))
+
+
+@pytest.mark.parametrize("yields", [True, False])
+def test_a_recorder_beside_busy_processes_is_measured_to_the_last_event(module, tmp_path, yields):
+    """Its recorder yields, or not; the lag at an event is the time since the client received the next one."""
+    starving = module("starving")
+    run = starving.run_stream(tmp_path, 300, 1_000, yields=yields, busy=0)
+    assert run.sent_seconds >= 0.2
+    assert run.left <= 300
+    client = starving._Client(0, 0)
+    client.frames = [(10.0, 1), (11.0, 2), (12.0, 30)]
+    assert [client.lag_after(recorded, 20.0) for recorded in (0, 1, 2, 29, 30)] == [10, 9, 8, 8, 0]

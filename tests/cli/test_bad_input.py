@@ -57,6 +57,9 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         (("--listen", ":0"), "--upstream is missing"),
         (("--upstream", "localhost:1"), "--listen is missing"),
         ((*PAIR, "--listen", ":0"), "2 --listen but 1 --upstream"),
+        ((*PAIR, "--name", "desk", "--name", "clerk"), "1 --listen but 2 --name"),
+        ((*PAIR, "--name", "de\nsk"), "--name de\u240ask is not a name"),
+        ((*PAIR, "--name", "d" * 101), "--name dddddddddddddddddddd\u2026 is not a name"),
         (
             (*PAIR, "--upstream-grpc", "localhost:1", "--upstream-grpc", "localhost:2"),
             "1 --listen but 2 --upstream-grpc",
@@ -94,6 +97,12 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             "--listen :9 and --forward 127.0.0.1:9 are the same port",
         ),
         (("--forward", ":0", "--upstream", "localhost:1"), "--listen is missing"),
+        ((*PAIR, "--intercept", "private"), "--intercept has no effect without --forward"),
+        ((*PAIR, "--pass", "a"), "--pass has no effect without --forward"),
+        (("--forward", ":0", "--pass", "a"), "--pass has no effect without --intercept"),
+        (("--forward", ":0", "--intercept", "a b"), "--intercept: 'a b' is not a pattern for hosts"),
+        (("--forward", ":0", "--intercept", "*", "--pass", "/"), "--pass: '/' is not a pattern for hosts"),
+        (("--forward", ":0", "--upstream-proxy", "socks5://a:1"), "socks5:// proxies are not supported"),
     ],
 )
 def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:

@@ -15,13 +15,13 @@ from a2a_proxy.protocol.finding_totals import rule_totals
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
+    LinesEnd,
     RecorderDone,
-    RecorderProgress,
     RuleSummary,
     Status,
 )
 
-PROGRESS = RecorderProgress(1, 2, 3)
+LINES_END = LinesEnd()
 MS = 1_000_000
 WARNING = Severity.WARNING
 
@@ -64,7 +64,7 @@ def shapes(lines: Sequence[str]) -> list[str]:
 def test_findings_are_below_their_exchange_in_order_of_time(tmp_path: Path) -> None:
     """The recorder sends them first, by severity."""
     error = finding("E", 1, Severity.ERROR, seq=3, at=4 * MS)
-    out, _ = printed(tmp_path, error, finding("W", 1, seq=1, at=2 * MS), exchange(1), exchange(2), PROGRESS)
+    out, _ = printed(tmp_path, error, finding("W", 1, seq=1, at=2 * MS), exchange(1), exchange(2), LINES_END)
     assert shapes(out) == [
         "TIME  ok       #1 SendMessage",
         "              warning W  #1.1",
@@ -76,7 +76,9 @@ def test_findings_are_below_their_exchange_in_order_of_time(tmp_path: Path) -> N
 def test_a_finding_before_the_line_of_its_exchange_names_it(tmp_path: Path) -> None:
     """It is printed at once, with its time and the operation; below a line about the same exchange it is indented."""
     live, late = exchange(1, ended=False), finding("L", 1, seq=9)
-    out, _ = printed(tmp_path, finding("W", 1, seq=1), PROGRESS, live, PROGRESS, late, PROGRESS, exchange(1), PROGRESS)
+    out, _ = printed(
+        tmp_path, finding("W", 1, seq=1), LINES_END, live, LINES_END, late, LINES_END, exchange(1), LINES_END
+    )
     assert shapes(out) == [
         "TIME  warning W  #1.1 SendMessage",
         "TIME  ok       #1 SendMessage",
@@ -88,10 +90,10 @@ def test_a_finding_before_the_line_of_its_exchange_names_it(tmp_path: Path) -> N
 def test_repeated_findings_are_one_line_in_the_summary(tmp_path: Path) -> None:
     """The first in words; then only the exchange names the rule; at the end their number, the most severe first."""
     found = [each for number in range(1, 21) for each in (finding("W", number), finding("E", number, Severity.ERROR))]
-    lines = [status for each in found[::2] for status in (each, exchange(each.finding.exchange), PROGRESS)]
+    lines = [status for each in found[::2] for status in (each, exchange(each.finding.exchange), LINES_END)]
     out, err = printed(tmp_path, *found[1::2][:1], *lines, done(found))
     assert [line for line in out if "is broken" in line] == [out[1], out[2]]
-    assert shapes(out)[3:5] == ["TIME  ok       #2 SendMessage  again W", "TIME  ok       #3 SendMessage  again W"]
+    assert shapes(out)[3:5] == [f"TIME  ok       #{number} SendMessage  again warning W" for number in (2, 3)]
     assert "40 findings (20 errors, 20 warnings)" in err[0]
     assert err[1:3] == [
         "  error   E Title of E  20 times, first in #1.0",
@@ -103,7 +105,7 @@ def test_repeated_findings_are_one_line_in_the_summary(tmp_path: Path) -> None:
 def test_the_summary_does_not_repeat_what_stands_above(tmp_path: Path) -> None:
     """A run in which each finding was printed in words."""
     found = [finding("W", 1), finding("E", 1, Severity.ERROR)]
-    out, err = printed(tmp_path, *found, exchange(1), PROGRESS, done(found))
+    out, err = printed(tmp_path, *found, exchange(1), LINES_END, done(found))
     assert len(out) == 3
     assert len(err) == 2
 
@@ -120,16 +122,16 @@ def test_a_long_summary_ends_with_the_number_of_other_rules(tmp_path: Path) -> N
 def test_information_is_printed_with_verbose_only(tmp_path: Path, *, verbose: bool) -> None:
     """It is counted in both cases."""
     found = [finding("I", number, Severity.INFO) for number in (1, 2)]
-    out, err = printed(tmp_path, *found, exchange(1), exchange(2), PROGRESS, done(found), verbose=verbose)
+    out, err = printed(tmp_path, *found, exchange(1), exchange(2), LINES_END, done(found), verbose=verbose)
     assert len(out) == (3 if verbose else 2)
-    assert ("again I" in out[-1]) is verbose
+    assert ("again info I" in out[-1]) is verbose
     assert "2 findings (2 infos)" in err[0]
     assert any("2 times" in line for line in err) is verbose
 
 
 def test_with_quiet_every_finding_names_its_exchange(tmp_path: Path) -> None:
     """Because no exchange has a line."""
-    out, _ = printed(tmp_path, finding("W", 1), exchange(1), PROGRESS, quiet=True)
+    out, _ = printed(tmp_path, finding("W", 1), exchange(1), LINES_END, quiet=True)
     assert shapes(out) == ["TIME  warning W  #1.0 SendMessage"]
 
 

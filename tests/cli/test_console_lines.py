@@ -50,7 +50,7 @@ def test_an_exchange_names_the_rules_of_its_repeated_findings_once() -> None:
         for exchange in (1, 2):
             repeats.is_first(repeated(rule, exchange))
     assert repeats.take_label(1) == ""
-    assert repeats.take_label(2) == "again A, B, C and 2 more rules"
+    assert repeats.take_label(2) == "again warning A, warning B, warning C and 2 more rules"
     assert repeats.take_label(2) == ""
 
 
@@ -59,4 +59,4 @@ def test_labels_of_exchanges_without_an_end_are_bounded() -> None:
     repeats = FindingRepeats()
     for exchange in range(1, console_lines._MAX_LABELLED + 3):
         repeats.is_first(repeated("A", exchange))
-    assert (repeats.take_label(2), repeats.take_label(3)) == ("", "again A")
+    assert (repeats.take_label(2), repeats.take_label(3)) == ("", "again warning A")

@@ -46,7 +46,7 @@ def test_closed_calls_are_sent_live_and_unsent_ones_later(proxy: Start, agent: A
     path = tmp_path / "r.db"
     with http_backend() as received:
         words = ("--record", path, "--otlp", received.endpoint, "--upstream", agent.upstream)
-        one = proxy("--listen", "127.0.0.1:0", *words, **ENVIRONMENT)
+        one = proxy("--listen", "127.0.0.1:0", "--name", "desk", *words, **ENVIRONMENT)
         call(one.addresses()[0])
         until(lambda: len(received.spans()) == 1 and "a2a_proxy.operation.duration" in received.metrics())
         received.answers = [503] * 10_000
@@ -66,6 +66,7 @@ def test_closed_calls_are_sent_live_and_unsent_ones_later(proxy: Start, agent: A
         assert [span.name for span in received.spans()[before:]] == ["GetTask"]
         assert len({span.span_id for span in received.spans()}) == len(received.spans()) == 2
         assert attributes(received.spans()[0])["a2a_proxy.binding"] == "jsonrpc"
+        assert received.services() == {"desk"}
 
 
 def test_invalid_options_are_refused_before_the_start() -> None:

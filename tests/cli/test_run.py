@@ -163,6 +163,18 @@ def test_the_session_names_both_upstreams(proxy: Start, agent: Agent, tmp_path: 
     assert facts.upstreams == (f"{agent.upstream} (HTTP/2 to localhost:1)",)
 
 
+def test_names_of_the_agents_are_recorded_and_listed(proxy: Start, agent: Agent, tmp_path: Path) -> None:
+    pair = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
+    one = proxy(*pair, *pair, "--name", "desk", "--name", "", "--record", tmp_path / "r.db")
+    (address, other) = one.addresses()
+    call(address)
+    one.stop()
+    with Recording(tmp_path / "r.db") as stored:
+        assert stored.read_sessions()[0].facts.names == ("desk", "")
+    listed = run(one.state, "a2a-inspect", "stats", tmp_path / "r.db").out
+    assert f"{address} -> desk ({agent.upstream}), {other} -> {agent.upstream}  capture" in listed
+
+
 def test_an_empty_recording_is_kept_only_if_it_was_named(proxy: Start, agent: Agent, tmp_path: Path) -> None:
     """Without a connection an unnamed recording is deleted, and the summary says that nothing was recorded."""
     pair = ("--listen", "127.0.0.1:0", "--upstream", agent.upstream)
@@ -521,7 +533,7 @@ async def test_a_recording_that_is_behind_is_said_to_be(
     os.kill(one.recorder(), signal.SIGSTOP)
     try:
         await asyncio.to_thread(call, address)
-        until(lambda: "the recording is 5 s behind" in one.err)
+        until(lambda: "s behind; the journal" in one.err)
         assert re.search(
             r"\nsession 1 is still being recorded, \d+ s behind: newer exchanges are missing\n", listed(one, "ls")
         )

@@ -107,7 +107,7 @@ def test_the_recording_has_the_generations_of_the_task(talk: Talk) -> None:
 def test_show_prints_the_gap_as_text_and_json(talk: Talk) -> None:
     running = talk.running
     shown = inspect(running.state, "show", running.recording)
-    assert "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at 5" in shown
+    assert "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at generation 5" in shown
     first, *_ = map(json.loads, inspect(running.state, "show", running.recording, "--json").splitlines())
     assert first["task_generations"]["seen"] == [[1, 3], [5, 6]]
     assert first["task_generations"]["missed"][0]["healed_by"] == 2
@@ -153,6 +153,6 @@ def test_the_console_describes_generations(tmp_path: Path) -> None:
         )
     )
     assert gap < healed
-    assert running.out[healed].endswith("  generation 4, missed on #1: healed by #2 GetTask at 5")
+    assert running.out[healed].endswith("  generation 4, missed on #1: healed by #2 GetTask at generation 5")
     assert [line for line in running.out if "  waits  " in line and line.endswith("for a generation above 3")]
     assert [line for line in running.out if line.endswith("waited for a generation above 3, still 3")]

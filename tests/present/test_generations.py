@@ -28,15 +28,15 @@ def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), sup
         (task((5, 5)), "generations 5"),
         (
             task((1, 3), (5, 9), missed=(MissedGenerations(4, 4, 1, 1, 2, 7, 6),)),
-            "generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at 6",
+            "generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at generation 6",
         ),
         (
             task((1, 3), (6, 9), missed=(MissedGenerations(4, 5, 1, 1, 2, 8, 6),)),
-            "generations 1-3 6-9, 4-5 missed on #1, healed by #8 at 6",
+            "generations 1-3 6-9, 4-5 missed on #1, healed by #8 at generation 6",
         ),
         (
             task((1, 5), missed=(MissedGenerations(4, 4, 1, 1, 2, 1, 4),)),
-            "generations 1-5, 4 missed on #1, healed on the same stream at 4",
+            "generations 1-5, 4 missed on #1, healed on the same stream at generation 4",
         ),
         (
             task((1, 5), missed=(MissedGenerations(4, 4, 1, 2, 2, 0, 4),)),

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.present import text
+from support_recording import facts
 
 KIB = 1024
+
+
+def test_routes_name_the_agents_that_have_a_name() -> None:
+    plain = facts(listens=("127.0.0.1:9000, [::1]:9000", "127.0.0.1:9001"), upstreams=("agent:1", "agent:2"))
+    named = msgspec.structs.replace(plain, names=("desk", ""))
+    listen = "127.0.0.1:9000, [::1]:9000"
+    assert text.session_routes(plain) == [f"{listen} -> agent:1", "127.0.0.1:9001 -> agent:2"]
+    assert text.session_routes(named) == [f"{listen} -> desk (agent:1)", "127.0.0.1:9001 -> agent:2"]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +61,15 @@ def test_no_size_below_a_tebibyte_has_a_thousand_and_twenty_four_of_a_unit(data:
 def test_durations_have_a_fitting_unit(ns: int, written: str) -> None:
     """No `60.0 s`, no `10.0 ms`."""
     assert text.format_duration(ns) == written
+
+
+@pytest.mark.parametrize(
+    ("ns", "written"),
+    [(2_000_000_000, "2 s"), (11_600_000_000, "12 s"), (250_000_000_000, "4 min"), (3 * 3600 * 10**9, "3 h")],
+)
+def test_a_lag_is_rounded_to_seconds(ns: int, written: str) -> None:
+    """It is shown right within a second."""
+    assert text.format_lag(ns) == written
 
 
 def test_nouns_are_singular_or_plural() -> None:

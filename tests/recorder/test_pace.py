@@ -48,6 +48,19 @@ def test_a_recorder_that_has_caught_up_yields_again() -> None:
         assert pace.nice == nice
 
 
+def test_a_burst_that_is_over_is_recorded_at_equal_priority() -> None:
+    """At once: the rest takes three seconds, so yielding for the first one would help nobody."""
+    pace = Pace()
+    pace.note_work(10 * MB, SECOND)
+    pace.decide(SECOND, 0, 0)
+    pace.decide(2 * SECOND, 30 * MB, SECOND // 10, 30 * MB)
+    assert pace.nice == NICE, "the relay is busy"
+    pace.decide(2 * SECOND + SECOND // 4, 30 * MB, SECOND // 3, 29 * MB)
+    assert pace.nice == 0
+    pace.decide(4 * SECOND, 30 * MB, SECOND // 3, 4 * MB)
+    assert pace.nice == NICE, "less than half a second is left"
+
+
 def test_decisions_are_at_least_a_quarter_of_a_second_apart() -> None:
     pace = Pace()
     pace.decide(SECOND, 0, 0)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
+import os
 import random
 import sqlite3
+import threading
 import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,12 +20,17 @@ from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.capture.record_format import RECORD_HEADER
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.model.observation import Observation
 from a2a_proxy.recorder import process
-from a2a_proxy.recorder.priority import Pace
+from a2a_proxy.recorder.priority import NICE, Pace
 from a2a_proxy.recorder.process import RelayWatch, record_session
+from a2a_proxy.recorder.pump import READ_BYTES, JournalPump
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
+    Line,
+    LinesEnd,
+    LinesSkipped,
     RecorderFailed,
     RecorderProgress,
     RecorderReady,
@@ -98,17 +106,35 @@ def test_findings_are_reported_before_exchanges_by_severity(bench: Make) -> None
     assert [said.operation for said in findings] == [operations[said.finding.exchange] for said in findings]
 
 
-def test_progress_follows_the_lines_of_each_commit(bench: Make) -> None:
+def test_the_lines_of_each_commit_have_an_end(bench: Make) -> None:
     """Because the console prints the lines then; also the line of a stream that is still open."""
     one = bench()
     one.start()
     chunks = scripted(streaming("t-1"), start=time.time_ns())
     one.write(chunks[:6])
-    wait_until(lambda: lines(one) and isinstance(one.heard[-1], RecorderProgress))
+    wait_until(lambda: lines(one) and said_after_lines(one)[:2] == [LinesEnd, RecorderProgress])
     one.write(chunks[6:])
     one.end()
     one.finish()
-    assert isinstance(one.heard[-2], RecorderProgress)
+    assert said_after_lines(one)[:2] == [LinesEnd, RecorderProgress]
+
+
+def said_after_lines(one: Bench) -> list[type]:
+    """The kinds of messages after the last line."""
+    last = max(number for number, said in enumerate(one.heard) if isinstance(said, Line))
+    return [type(said) for said in one.heard[last + 1 :]]
+
+
+def test_a_burst_of_calls_is_reported_as_a_whole(bench: Make) -> None:
+    """The lines of one commit need more room than the pipe has."""
+    one, count = bench(), 1_500
+    one.write([chunk for number in range(1, count + 1) for chunk in scripted(unary(f"t-{number}"), number)])
+    one.start()
+    wait_until(lambda: len(ended(one)) == count)
+    one.end()
+    one.finish()
+    assert [number for number, _ in ended(one)] == list(range(1, count + 1))
+    assert not [said for said in one.heard if isinstance(said, LinesSkipped)]
 
 
 @pytest.mark.parametrize("name", ["vendor", "js_grpc"])
@@ -208,6 +234,31 @@ def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
     assert "complete until 2023-11-14" in complete
     assert [connection.how for connection in stored["connections"]] == ["proxy killed"]
     assert [exchange.how for exchange in stored["exchanges"]] == ["proxy killed"]
+
+
+def test_a_recorder_that_yields_decides_after_few_bytes(bench: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside busy processes a megabyte would take it seconds, in which it could not raise its priority."""
+    one, sizes = bench(), list[int]()
+    original = JournalPump.decode_next
+
+    def decode_next(pump: JournalPump, out: list[Observation], until: Any = None, max_bytes: int = READ_BYTES) -> bool:
+        sizes.append(max_bytes)
+        return original(pump, out, until, max_bytes)
+
+    monkeypatch.setattr(JournalPump, "decode_next", decode_next)
+    monkeypatch.setattr(Pace, "decide", lambda pace, *_: setattr(pace, "nice", NICE))
+    monkeypatch.setattr(process, "set_session_nice", lambda _: True)
+    monkeypatch.setattr(process, "restore_priority", lambda: None)
+    wake, relay = os.pipe()
+    recorder = threading.Thread(target=record_session, args=(one.folder.path, wake, lambda *_: True))
+    recorder.start()
+    one.write(story())
+    wait_until(lambda: len(sizes) > 5)
+    os.close(relay)
+    recorder.join(SECONDS)
+    os.close(wake)
+    assert sizes[0] == READ_BYTES, "it is not known yet how far it is behind"
+    assert set(sizes[1:]) == {1 << 16}
 
 
 def test_a_second_recorder_leaves_without_harm(bench: Make) -> None:

@@ -169,6 +169,27 @@ def test_values_of_innocent_names_stay(value: Any) -> None:
         assert Redactor(KEY).redact_frame(clean, None) is clean
 
 
+@pytest.mark.parametrize("how", ["plain", "cut", "protobuf"])
+def test_the_session_id_of_adk_stays(how: str) -> None:
+    """It names a conversation, as the context id does: `ADK$app$user$session`. Other session ids are hidden."""
+
+    def payload(value: Any) -> Frame:
+        text = json.dumps({"metadata": value}).encode()
+        return (
+            protobuf(value) if how == "protobuf" else frame(text[:-1], truncated=True) if how == "cut" else frame(text)
+        )
+
+    redactor = Redactor(KEY)
+    clean = payload({"adk_session_id": SECRET, "adk_app_name": "app"})
+    assert redactor.redact_frame(clean, None) is clean
+    for name in ("session_id", "adk_session_token", "gadk_session_ids_token", "web_session_id"):
+        done = redactor.redact_frame(payload({"adk_session_id": "s", name: SECRET}), None)
+        assert is_gone(done.payload), name
+    for header in (b"adk-session-id", b"cookie"):
+        done = redactor.redact_exchange(exchange(request_headers=((header, b"adk_session_id=" + SECRET.encode()),)))
+        assert is_gone(done.request_headers[0][1])
+
+
 @pytest.mark.parametrize(
     "value",
     [

@@ -525,3 +525,30 @@ async def read_until_broken(reader: asyncio.StreamReader) -> tuple[bytes, str]:
         if not part:
             return bytes(got), "eof"
         got += part
+
+
+@pytest.mark.parametrize(
+    ("request_line", "method"),
+    [
+        (b"CONNECT agent.example:443 HTTP/1.1", "CONNECT"),
+        (b"GET http://agent.example/ HTTP/1.1", "GET"),
+        (b"GET /?next=http://agent.example/ HTTP/1.1", ""),
+        (b"CONNECTED / HTTP/1.1", ""),
+    ],
+)
+def test_a_client_that_takes_a_listener_for_its_proxy(play: Play, request_line: bytes, method: str) -> None:
+    """The agent answers it as before; the user reads of the option for such clients."""
+
+    async def story() -> None:
+        async with agent(echo) as port, relaying(port) as bench:
+            reader, writer = await bench.connect()
+            writer.write(request_line + b"\r\n\r\n")
+            assert await reader.readexactly(len(request_line) + 4) == request_line + b"\r\n\r\n"
+            writer.close()
+            await bench.closed()
+            assert [note.text for note in bench.notes] == [
+                f"a client uses 127.0.0.1:{bench.port} as its HTTP proxy ({method}), but that port leads to one agent"
+            ] * bool(method)
+            assert all("--forward" in note.hint for note in bench.notes)
+
+    play(story())

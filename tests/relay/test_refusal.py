@@ -20,6 +20,7 @@ from a2a_proxy.relay.refusal import (
     Http1Refusal,
     Http2Refusal,
     SilentRefusal,
+    TlsRefusal,
     encode_frame,
     make_refusal,
     percent_encode,
@@ -76,7 +77,7 @@ def test_http1_in_every_split(method: str) -> None:
         (PREFACE[:5], None),
         (PREFACE[:-1], None),
         (PREFACE, Http2Refusal),
-        (b"\x16\x03\x01", SilentRefusal),
+        (b"\x16\x03\x01", TlsRefusal),
         (b"A" * 40, SilentRefusal),
         (b"\0", SilentRefusal),
     ],
@@ -253,7 +254,7 @@ def test_an_unknown_protocol_is_closed(play: Play) -> None:
     async def story() -> None:
         async with relaying(refusing_port()) as bench:
             reader, writer = await bench.connect()
-            writer.write(b"\x16\x03\x01hello")
+            writer.write(b"\x05\x01\x00hello")
             assert await reader.read() == b""
             writer.close()
             await bench.closed()

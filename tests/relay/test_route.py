@@ -92,6 +92,7 @@ def test_tls_and_the_authority(text: str, port: int, authority: str) -> None:
         ("http://agent/?x=1", "has a path"),
         ("ftp://agent", "ftp://"),
         ("http://", "no host"),
+        ("8000", "'8000' has no host"),
         ("agent/path", "cannot read"),
         ("a b", "cannot read"),
     ],

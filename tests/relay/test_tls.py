@@ -18,7 +18,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import Tls, Trust, explain_handshake_error
-from support_relay import SECONDS, Bench, Handler, Story, agent, relaying
+from support_relay import SECONDS, Bench, Handler, Story, agent, refusing_port, relaying
 
 Play = Callable[[Story], None]
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -279,3 +279,33 @@ def test_an_invalid_ca_file_is_refused(tmp_path: Path) -> None:
         with pytest.raises(RouteError) as caught:
             Tls(Trust(path)).prepare_contexts()
         assert str(path) in caught.value.message
+
+
+def test_a_tls_client_without_tls_on_the_listener(play: Play) -> None:
+    """Before an https upstream, which would wait for bytes that it can read, it gets an alert and the user a line."""
+
+    async def story() -> None:
+        async with relaying("https://127.0.0.1:1") as bench:
+            for _ in range(2):
+                with pytest.raises(ssl.SSLError, match="ALERT_HANDSHAKE_FAILURE"):
+                    await asyncio.open_connection("127.0.0.1", bench.port, ssl=ssl.create_default_context())
+            await bench.closed(2)
+            (note,) = bench.notes
+            assert note.text == f"a client speaks TLS at 127.0.0.1:{bench.port}, which takes plain text only"
+            assert note.hint == "to take TLS there: --tls; or let the client use http://"
+            assert bench.journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS)[:1] == b"\x15"
+            assert bench.journal.kinds()[:2] == ["OPEN", "DIALED"]
+
+    play(story())
+
+
+def test_a_tls_client_of_an_agent_that_is_down(play: Play) -> None:
+    """TLS passes unread to an upstream without TLS; if it is down, the client gets an alert instead of silence."""
+
+    async def story() -> None:
+        async with relaying(refusing_port()) as bench:
+            with pytest.raises(ssl.SSLError, match="ALERT_HANDSHAKE_FAILURE"):
+                await asyncio.open_connection("127.0.0.1", bench.port, ssl=ssl.create_default_context())
+            await bench.closed()
+
+    play(story())

@@ -9,13 +9,11 @@ import pytest
 
 from a2a_proxy.model.chunk import ClientProcess
 from a2a_proxy.model.exchange import Binding, Connection
-from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.telemetry.attributes import (
     call_attributes,
     close_reason,
     error_type,
     path_template,
-    session_resource,
     span_name,
 )
 from a2a_proxy.telemetry.call_facts import (
@@ -32,8 +30,8 @@ from a2a_proxy.telemetry.message_content import DirectionContent, MessageContent
 from a2a_proxy.telemetry.span import call_span
 from a2a_proxy.telemetry.span_options import SpanOptions
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind
-from support_inspect import MS, TASK, exchange
-from support_recording import STARTED, facts
+from support_inspect import TASK, exchange
+from support_recording import STARTED
 
 CONTEXT = SpanContextIds("1" * 32, "2" * 16)
 
@@ -246,19 +244,10 @@ def test_tracestate_is_kept_only_with_a_valid_traceparent() -> None:
     assert context_of_headers(exchange(1, traceparent="odd", request_headers=headers)) is None
 
 
-def test_the_standard_variables_name_the_service() -> None:
-    row = SessionRow(id=1, facts=facts(), ended=STARTED + MS, complete="3 bytes missing", lost=3)
-    assert session_resource(row, {}) == {
-        "service.name": "a2a-proxy",
-        "service.version": "test",
-        "a2a_proxy.session.id": facts().uuid,
-        "a2a_proxy.capture.complete": False,
-        "a2a_proxy.capture.missing_bytes": 3,
-    }
-    named = session_resource(
-        row, {"OTEL_SERVICE_NAME": "desk", "OTEL_RESOURCE_ATTRIBUTES": "team=a%20b,service.name=x,odd"}
-    )
-    assert (named["service.name"], named["team"]) == ("desk", "a b")
+def test_the_peer_is_the_agent_except_for_a_server() -> None:
+    facts = msgspec.structs.replace(known(), service="desk")
+    assert call_span(facts, CallEvents()).attributes["peer.service"] == "desk"
+    assert "peer.service" not in call_span(facts, CallEvents(), SpanOptions("server")).attributes
 
 
 def test_any_address_is_accepted() -> None:

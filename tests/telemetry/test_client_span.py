@@ -58,7 +58,9 @@ def test_the_client_span_is_a_child_of_the_server_span(tmp_path: Path) -> None:
     assert client.parent == server.context
     assert client.context == SpanContextIds(TRACE, "c" * 16, "a=b")
     assert (client.name, client.started, client.ended) == (server.name, server.started, server.ended)
-    assert client.attributes.items() < server.attributes.items()
+    assert "peer.service" not in server.attributes
+    assert client.attributes.items() < (server.attributes | {"peer.service": "agent:8000"}).items()
+    assert client.attributes["peer.service"] == client.service == server.service == "agent:8000"
     assert client.attributes["server.address"] == "agent"
     assert server.events
     assert (client.events, client.links, client.part) == ((), (), True)

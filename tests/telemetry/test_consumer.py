@@ -150,6 +150,7 @@ def test_a_long_call_is_reported_before_its_end(run: Run) -> None:
         run.now = began + after
         consumer.poll([key])
         told.append([log.name for log in run.logs])
+        assert {log.service for log in run.logs} <= {"agent:8000"}
         run.logs.clear()
     assert told == [[], ["a2a.operation.started"], [], [], ["a2a.operation.alive"], ["a2a.operation.alive"]]
     consumer.close()

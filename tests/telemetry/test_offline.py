@@ -104,7 +104,9 @@ def test_a_stream_is_exported_with_its_gap_and_times(received: Received) -> None
     assert [span.end_time_unix_nano for span in spans] == [call.closed for call in calls]
     gap = next(event for span in spans for event in span.events if event.name == "a2a_proxy.generation_gap")
     assert {"expected": 4, "got": 5}.items() <= attributes(gap).items()
-    assert received.resource()["service.name"] == "a2a-proxy"
+    assert received.resource()["service.name"] == "Demo travel agent"
+    assert received.resource()["telemetry.distro.name"] == "a2a-proxy"
+    assert {span["peer.service"] for span in map(attributes, spans)} == {"Demo travel agent"}
     assert received.resource()["a2a_proxy.capture.complete"] is True
     logs = received.logs()
     assert len(logs) == export.done.logs == frames
@@ -151,11 +153,10 @@ def test_message_metadata_and_hand_offs_link_calls_without_trace_headers(tmp_pat
     lines = io.BytesIO()
     with Recording(path) as recording:
         RecordingExport(recording, JsonLinesSink(lines)).run(None)
-    spans = [
-        s
-        for line in lines.getvalue().splitlines()
-        for s in json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    ]
+    groups = [group for line in lines.getvalue().splitlines() for group in json.loads(line)["resourceSpans"]]
+    services = [group["resource"]["attributes"][0]["value"]["stringValue"] for group in groups]
+    assert services == ["agent1:80", "agent2:80", "agent3:80"]
+    spans = [span for group in groups for span in group["scopeSpans"][0]["spans"]]
     front, desk, clerk = spans
     assert (front["traceId"], front["parentSpanId"]) == (TRACE, SPAN)
     assert "parentSpanId" not in desk
@@ -266,15 +267,16 @@ def assert_alike(recording: Recording, shape: SpanOptions) -> list[Any]:
     [said] = [json.loads(line) for line in lines.getvalue().splitlines()]
     [sent] = received.requests
     request = json_format.ParseDict(_base64_ids(said), ExportTraceServiceRequest())
-    for each in (*sent.resource_spans[0].scope_spans[0].spans, *request.resource_spans[0].scope_spans[0].spans):
-        each.flags = 0  # the SDK says whether the parent is remote, also where there is none
-        for link in each.links:
-            link.flags = 0
-    assert request.resource_spans[0].resource.attributes == sent.resource_spans[0].resource.attributes
-    scope = sent.resource_spans[0].scope_spans[0]
-    assert request.resource_spans[0].scope_spans[0] == scope
-    assert scope.schema_url == SCHEMA_URL
-    return list(scope.spans)
+    groups = list(zip(sent.resource_spans, request.resource_spans, strict=True))
+    for sent_group, file_group in groups:
+        for each in (*sent_group.scope_spans[0].spans, *file_group.scope_spans[0].spans):
+            each.flags = 0  # the SDK says whether the parent is remote, also where there is none
+            for link in each.links:
+                link.flags = 0
+        assert file_group.resource.attributes == sent_group.resource.attributes
+        assert file_group.scope_spans[0] == sent_group.scope_spans[0]
+        assert sent_group.scope_spans[0].schema_url == SCHEMA_URL
+    return [span for group, _ in groups for span in group.scope_spans[0].spans]
 
 
 def _base64_ids(value: Any) -> Any:

@@ -17,13 +17,14 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
+from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.telemetry.offline import RecordingExport
 from a2a_proxy.telemetry.segments import MAX_SEGMENTS, finished_call_windows, open_call_windows
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.values import SpanValue
 from support_inspect import MS, TASK, exchange, frame, request, status, writer
 from support_otlp import Kept
-from support_recording import STARTED
+from support_recording import STARTED, facts
 
 MINUTE = 60_000_000_000
 TRACEPARENT = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -214,6 +215,43 @@ def test_the_url_of_a_card_is_that_of_its_last_fetch_at_the_agent(tmp_path: Path
     where = "http://agent:8000/.well-known/agent-card.json"
     assert [each.attributes.get("a2a.agent.card.url") for each in made] == [where, where, where]
     assert "secret" not in str([each.attributes for each in made])
+
+
+def test_the_card_names_the_service_of_the_calls_after_it(tmp_path: Path) -> None:
+    """The call before it has the address, and the receiver of a push, whose card nobody fetched, its own."""
+    call, said = card(2)
+    pushed = exchange(4, connection=2, binding=Binding.WEBHOOK, operation="")
+    path = recorded(tmp_path / "r.a2a.db", [exchange(1), call, exchange(3), pushed], [request(1), said, request(3)])
+    names = ["agent:8000", "Desk", "Desk", "client:9000"]
+    made = exported(path)
+    assert [each.service for each in made] == names
+    assert [each.attributes["peer.service"] for each in made] == names
+
+
+def test_agents_behind_one_forward_proxy_have_their_own_cards(tmp_path: Path) -> None:
+    other = msgspec.structs.replace(RECEIVER, listen=CONNECTION.listen, upstream="clerk:8000")
+    made = writer(tmp_path / "r.a2a.db")
+    call, said = card(1)
+    made.write([said], changes=Changes([CONNECTION, other], [call, exchange(2, connection=2), exchange(3)], []))
+    made.finish(STARTED + 10**12)
+    assert [each.service for each in exported(tmp_path / "r.a2a.db")] == ["Desk", "clerk:8000", "Desk"]
+
+
+def test_a_variable_names_the_service_of_all_spans(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "everything")
+    path = recorded(tmp_path / "r.a2a.db", [exchange(1)], [request(1)])
+    (made,) = exported(path)
+    assert (made.service, made.attributes["peer.service"]) == ("", "agent:8000")
+
+
+def test_the_users_name_is_kept_with_the_recording(tmp_path: Path) -> None:
+    facts_of_two = facts(listens=("127.0.0.1:9000", "127.0.0.1:9001"), upstreams=("a", "b"), names=("desk", ""))
+    made = Writer(tmp_path / "r.a2a.db", facts_of_two)
+    call, said = card(1)
+    made.write([said], changes=Changes([CONNECTION, RECEIVER], [call, exchange(2, connection=2)], []))
+    made.finish(STARTED + 10**12)
+    steps = exported(tmp_path / "r.a2a.db")
+    assert [each.service for each in steps] == ["desk", "client:9000"]
 
 
 def test_the_number_of_segments_is_bounded() -> None:

@@ -159,6 +159,7 @@ def test_replayed(project: pytest.Pytester) -> None:
         "test_differs": [
             "replay miss (arguments-differ): SendMessage",
             '$.message.parts[0].text: recorded "for 4", requested "for 5"',
+            'hint: leave out a part that differs in every run: normalize=["REGEX"] (in @pytest.mark.a2a_cassette)',
             "inspect it: a2a-inspect ",
         ],
         "teardown of test_fails_unused": [
@@ -178,6 +179,7 @@ def test_replayed(project: pytest.Pytester) -> None:
         "setup of test_none": [
             "the cassette cassettes/test_broken/test_none.a2a.jsonl does not exist",
             "--a2a-record-mode=once",
+            "make it from a recording: a2a-inspect export RECORDING -o cassettes/test_broken/test_none.a2a.jsonl",
         ],
         "setup of test_cut": ["cut.a2a.jsonl, line ", "truncated in the middle of a line\nhint: "],
         "setup of test_foreign": ["conftest.py is not a recording\nhint: "],
@@ -236,7 +238,7 @@ import pytest
 from concierge import Concierge
 
 HERE = Path(__file__).parent
-ONE, TWO, THREE, FOUR = (HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four"))
+ONE, TWO, THREE, FOUR, FIVE = (HERE / f"{name}.a2a.jsonl" for name in ("one", "two", "three", "four", "five"))
 
 def cassette(path, mode, **settings):
     return pytest.mark.a2a_cassette(path.name, record_mode=mode, **settings)
@@ -298,6 +300,10 @@ async def test_records_more(a2a_agent):
     await day(a2a_agent)
     assert TWO.read_bytes() == before
 
+@cassette(HERE / "part.a2a.jsonl", "none")
+async def test_has_no_card(a2a_agent):
+    await Concierge(a2a_agent.url).book_table(4)
+
 def test_what_was_kept():
     from a2a_proxy import Recording
     part = HERE / "part.a2a.jsonl"
@@ -311,6 +317,17 @@ async def test_replays_more(a2a_agent):
     await Concierge(a2a_agent.url).book_table(4)
     await day(a2a_agent)
 
+async def plan(agent, words):
+    return [line async for line in Concierge(agent.url).plan_day(words)]
+
+@cassette(FIVE, "once")
+async def test_records_a_request_id(a2a_agent):
+    await plan(a2a_agent, "Lisbon, request id: abc-1234")
+
+@cassette(FIVE, "none", match="default")
+async def test_replays_another_request_id(a2a_agent):
+    await plan(a2a_agent, "Lisbon, request id: xyz-9876")
+
 @cassette(THREE, "rewrite")
 async def test_records_anew(a2a_agent):
     await day(a2a_agent)
@@ -323,15 +340,38 @@ def test_what_was_recorded_anew():
 """
 
 
+_DOWN = """
+import urllib.request
+import pytest
+
+@pytest.fixture
+def a2a_upstream(): return "http://127.0.0.1:9"
+
+def test_down(a2a_live):
+    urllib.request.urlopen(a2a_live.url + "/.well-known/agent-card.json")
+"""
+
+
 def test_live_agents_and_every_mode(project: pytest.Pytester) -> None:
     """One run for both: they need the same agent."""
-    project.makepyfile(test_live=_LIVE, test_modes=_MODES)
+    project.makepyfile(test_live=_LIVE, test_modes=_MODES, test_down=_DOWN)
     result = run(project, "--junitxml=report.xml")
-    result.assert_outcomes(passed=15, failed=2, errors=3)
+    result.assert_outcomes(passed=17, failed=4, errors=3)
     _check_live(project, result)
-    _check_modes(sections(result))
+    told = sections(result)
+    _check_modes(told)
+    assert "the proxy could not reach the agent 127.0.0.1:9: connection refused\nrecording of" in told["test_down"]
     result.stdout.fnmatch_lines(["*the test made no call to its agent: no cassette was written"])
     _check_spied(project, result)
+    result.stdout.fnmatch_lines(
+        [
+            "cassettes recorded:",
+            "  test_modes.py::test_records: one.a2a.jsonl",
+            "  test_modes.py::test_records_more: two.a2a.jsonl, new calls appended",
+            "requests that equal a recorded one only after masking:",
+            "  test_modes.py::test_replays_another_request_id: SendStreamingMessage *xyz-9876* except for: request id",
+        ]
+    )
     assert not (project.path / "none.a2a.jsonl").exists()
 
 
@@ -366,6 +406,8 @@ def _check_spied(project: pytest.Pytester, result: pytest.RunResult) -> None:
 
 def _check_modes(told: dict[str, str]) -> None:
     assert "7 tests share one.a2a.jsonl, and each would overwrite" in told["setup of test_others_use_it"]
+    no_card = "the agent card was requested, but the cassette has none: GET /.well-known/agent-card.json was answered"
+    assert f"{no_card} with 404\nhint: export the cassette again, with the card: -f '(" in told["test_has_no_card"]
     another = told["teardown of test_the_agent_is_another"]
     assert "the agent's answers differ from one.a2a.jsonl:" in another
     assert "recorded 'for 4', now 'for 5'" in another

@@ -134,6 +134,8 @@ class SessionFile(msgspec.Struct, frozen=True):
     listens: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     """Parallel to `listens`."""
+    names: tuple[str, ...] = ()
+    """Names that the user gave to the agents, parallel to `listens`; empty if there are none."""
     redact: tuple[str, ...] = ()
     """Parts of the traffic that are not recorded, as words of a policy (`redaction.policy`); empty: credentials
     only."""

@@ -12,12 +12,13 @@ Commands:
 - `stdio`: `a2a-proxy stdio`
 - `replay`: `a2a-proxy replay`
 - `wrap_card`: `a2a-proxy wrap-card`
-- `authority`: `a2a-proxy ca`, and the variables of programs whose traffic goes through the proxy
 - `card`: requests of `a2a-inspect card` (package)
 - `stdio_followers`: the process of the followers of a stdio agent's recording
 
 Configuration and followers:
 - `config`: the config of a run from the options
+- `authority`: `a2a-proxy ca`, and the variables of programs whose traffic goes through the proxy
+- `tls`: `--tls`, and the certificates that the proxy presents
 - `follower_options`: options of everything that follows a run
 - `followers`: the followers of one run
 - `archive`: `--archive`
@@ -28,6 +29,7 @@ Configuration and followers:
 - `redaction_options`: `--redact`, `--redact-policy` and `--keep-secrets`
 - `span_options`: options of the content of spans
 - `fail_on`: `--fail-on`
+- `match_options`: `--match-on`, `--ignore` and `--normalize`
 
 Output and signals:
 - `capture_watch`: warnings about problems of the capture

@@ -47,6 +47,8 @@ class CaptureWatch:
         self._clock = clock
         self._written: deque[tuple[float, Position]] = deque(maxlen=_MAX_SAMPLES)
         """Times and ends of the journal that are not recorded yet; times in seconds."""
+        self._checked_at = clock()
+        """Time of the last check."""
         self._reported_loss = 0
         """Lost bytes that were reported to the user."""
         self._is_losing = False
@@ -101,7 +103,8 @@ class CaptureWatch:
 
     def _check_lag(self) -> None:
         now, recorded = self._clock(), self._state.recorded()
-        self._written.append((now, self._state.journal().position))
+        self._written.append(((self._checked_at + now) / 2, self._state.journal().position))  # written in between
+        self._checked_at = now
         while self._written and self._written[0][1] <= recorded:
             self._written.popleft()
         lag = now - self._written[0][0] if self._written else 0.0

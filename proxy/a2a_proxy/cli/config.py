@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,21 +10,29 @@ import msgspec
 
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
+from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
+from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls
 from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.present.text import shorten_id
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.edits.card_urls import RewriteMode
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstream
 from a2a_proxy.relay.tls import Trust
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.host_patterns import InterceptPolicy
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
     from a2a_proxy.telemetry.settings import OtlpSettings
 
 Value = TypeVar("Value")
 
+_MAX_NAME = 100
+"""Maximum characters of the name of an agent."""
 _EXAMPLE_COMMAND = "a2a-proxy --listen :9000 --upstream localhost:8000"
 
 
@@ -54,8 +62,14 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     archive: ArchiveConfig | None = None
     metrics: Listen | None = None
     """Address on which Prometheus metrics are served."""
+    client_tls: ClientTlsOptions | None = None
+    """TLS toward clients; None if listeners take plain text only."""
     forwards: tuple[Listen, ...] = ()
     """Addresses of forward proxies."""
+    interception: InterceptPolicy | None = None
+    """TLS that forward proxies open; None if they open none."""
+    upstream_proxy: UpstreamProxy | None = None
+    """Another proxy through which upstreams are dialled."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -64,7 +78,10 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     listen: tuple[str, ...]
     upstream: tuple[str, ...]
     upstream_grpc: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
+    intercept: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
     record: Path | None = None
     keep_secrets: bool = False
     log_format: str = "text"
@@ -78,6 +95,13 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     propagate: bool = False
     upstream_ca: Path | None = None
     upstream_insecure: bool = False
+    upstream_proxy: str | None = None
+    upstream_cert: Path | None = None
+    upstream_key: Path | None = None
+    tls: bool = False
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    client_ca: Path | None = None
     journal_max: str = "4GiB"
     journal_segment: str = "64MiB"
     fail_on: str = "never"
@@ -92,13 +116,16 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         UserError: an address or a policy is invalid, the options do not pair up, or a hook does not exist.
     """
     routes, forwards = _parse_routes(arguments), _parse_forwards(arguments.forward)
+    if arguments.tls and not routes:
+        raise UserError("--tls has no effect without --listen", f"for example: {_EXAMPLE_COMMAND} --tls")
     listeners = [("--listen", text, route.listen) for text, route in zip(arguments.listen, routes, strict=True)]
     listeners += [("--forward", text, listen) for text, listen in zip(arguments.forward, forwards, strict=True)]
     _check_ports(listeners)
     words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
     ports = PortRanges() if arguments.learn_ports is None else _parse_option(PortRanges.parse, arguments.learn_ports)
-    trust = Trust(arguments.upstream_ca, arguments.upstream_insecure)
+    own = parse_certificate("--upstream", arguments.upstream_cert, arguments.upstream_key)
+    trust = Trust(arguments.upstream_ca, arguments.upstream_insecure, own)
     limits = JournalLimits(
         segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
         max_bytes=parse_size("--journal-max", arguments.journal_max),
@@ -120,16 +147,26 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         otlp=followers.otlp,
         archive=followers.archive,
         metrics=metrics,
+        client_tls=parse_client_tls(
+            tls=arguments.tls,
+            certificate=arguments.tls_cert,
+            key=arguments.tls_key,
+            client_ca=arguments.client_ca,
+        ),
         forwards=forwards,
+        interception=_parse_interception(arguments),
+        upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
     )
 
 
 def _parse_routes(arguments: ProxyArguments) -> tuple[Route, ...]:
     """Return the routes. Raises UserError."""
-    listen, upstream, grpc = arguments.listen, arguments.upstream, arguments.upstream_grpc
+    listen, upstream, grpc, names = arguments.listen, arguments.upstream, arguments.upstream_grpc, arguments.name
     if listen or upstream or grpc or not arguments.forward:
         _check_option_counts(len(listen), len(upstream), len(grpc))
-    return tuple(_parse_route(*texts) for texts in zip(listen, upstream, grpc or (None,) * len(listen), strict=True))
+    _check_names(names, len(listen))
+    pairs = zip(listen, upstream, grpc or (None,) * len(listen), names or ("",) * len(listen), strict=True)
+    return tuple(_parse_route(*texts) for texts in pairs)
 
 
 def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
@@ -142,6 +179,41 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
         ) from wrong
 
 
+def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:
+    """Return what forward proxies open. Raises UserError."""
+    option = "--intercept" if arguments.intercept else "--pass"
+    if not arguments.intercept and not arguments.passed:
+        return None
+    if not arguments.forward:
+        hint = "only tunnels of a forward proxy are opened: --forward :9900; for one agent: --listen :9000 --tls"
+        raise UserError(f"{option} has no effect without --forward", hint)
+    if not arguments.intercept:
+        raise UserError("--pass has no effect without --intercept", "without --intercept all TLS passes unread")
+    require_cryptography("--intercept")
+    return parse_interception(arguments.intercept, arguments.passed)
+
+
+def parse_interception(intercept: Iterable[str], passed: Iterable[str]) -> InterceptPolicy:
+    """Return the policy of these patterns. Raises UserError."""
+    from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
+
+    def parse(option: str, texts: Iterable[str]) -> tuple[HostPattern, ...]:
+        try:
+            return tuple(map(HostPattern.parse, texts))
+        except RouteError as wrong:
+            raise UserError(f"{option}: {wrong.message}", wrong.hint) from wrong
+
+    return InterceptPolicy(parse("--intercept", intercept), parse("--pass", passed))
+
+
+def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
+    if text is None:
+        return None
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
+
+    return _parse_option(UpstreamProxy.parse, text)
+
+
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
     if not listens or not upstreams:
         missing = "--listen" if not listens else "--upstream"
@@ -152,6 +224,18 @@ def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
         raise UserError(
             f"{listens} --listen but {grpcs} --upstream-grpc", "give one --upstream-grpc for each --listen, or none"
         )
+
+
+def _check_names(names: tuple[str, ...], listens: int) -> None:
+    if names and len(names) != listens:
+        hint = 'give one --name for each --listen, --name "" for one whose card names it, or none'
+        raise UserError(f"{listens} --listen but {len(names)} --name", hint)
+    for name in names:
+        if len(name) > _MAX_NAME or not name.isprintable():
+            raise UserError(
+                f"--name {make_visible(shorten_id(name, 20))} is not a name",
+                f"a name has at most {_MAX_NAME} printable characters, for example: --name desk",
+            )
 
 
 def _check_ports(listeners: list[tuple[str, str, Listen]]) -> None:
@@ -170,9 +254,14 @@ def _hosts_overlap(left: Listen, right: Listen) -> bool:
     return left.port == right.port and not set(left.hosts).isdisjoint(right.hosts)
 
 
-def _parse_route(listen: str, upstream: str, grpc: str | None) -> Route:
-    clients, agent = _parse_option(Listen.parse, listen), _parse_option(Upstream.parse, upstream)
-    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None)
+def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Route:
+    try:
+        clients = Listen.parse(listen)
+    except RouteError as wrong:
+        more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
+        raise UserError(wrong.message, wrong.hint + more) from wrong
+    agent = _parse_option(Upstream.parse, upstream)
+    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None, name.strip())
 
 
 def _parse_option(parse: Callable[[str], Value], text: str) -> Value:

@@ -27,6 +27,7 @@ from a2a_proxy.recorder.status import (
     LinesSkipped,
     RecorderDone,
     RecorderFailed,
+    RecorderProgress,
     RuleSummary,
     Status,
     TroubleEnded,
@@ -155,6 +156,8 @@ class TextConsole:
         if isinstance(status, ExchangeStatus | FindingStatus | GapClosedStatus):
             self._batch.add(status)
             return
+        if isinstance(status, RecorderProgress):
+            return  # may come between the lines of one commit
         self._print_batch()
         if isinstance(status, TroubleEnded):
             self.show_note(status.message, loud=False)

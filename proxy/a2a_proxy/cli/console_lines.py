@@ -1,17 +1,15 @@
 """The lines of the console about exchanges and findings: their order, and findings that repeat.
 
-The recorder sends findings before exchanges, and by severity, because a full pipe drops the last lines.
+The recorder sends findings before exchanges, and by severity, because it drops the last ones if there are too many.
 """
 
 from __future__ import annotations
 
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.present import text
-from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, GapClosedStatus
+from a2a_proxy.recorder.status import ExchangeStatus, FindingStatus, Line
 
-Line = ExchangeStatus | FindingStatus | GapClosedStatus
-
-_MAX_LABELLED = 1000
+_MAX_LABELLED = 5_000
 """Exchanges whose repeated findings are remembered until the exchange is printed."""
 _MAX_RULES = 3
 """Rules that one label names."""
@@ -62,7 +60,7 @@ class FindingRepeats:
         self._first: dict[tuple[str, Severity], int] = {}
         """Rule and severity -> exchange of the first finding."""
         self._repeated: dict[int, dict[str, None]] = {}
-        """Exchange -> rules of its repeated findings."""
+        """Exchange -> its repeated findings: severity and rule."""
 
     def is_first(self, finding: Finding) -> bool:
         """Whether no finding before had this rule and severity; otherwise it is kept for the label of its exchange."""
@@ -71,13 +69,14 @@ class FindingRepeats:
             self._first[finding.rule, finding.severity] = finding.exchange
             return True
         if finding.exchange not in (0, first):
-            self._repeated.setdefault(finding.exchange, {})[finding.rule] = None
+            self._repeated.setdefault(finding.exchange, {})[f"{finding.severity.name.lower()} {finding.rule}"] = None
             if len(self._repeated) > _MAX_LABELLED:
                 del self._repeated[next(iter(self._repeated))]
         return False
 
     def take_label(self, exchange: int) -> str:
-        """Return `again A2A-VER-001, A2A-SSE-012`, once, or an empty text if the exchange has no repeated findings."""
+        """Return `again error A2A-VER-001, warning A2A-SSE-012`, once, or an empty text if the exchange has no repeated
+        findings."""
         rules = list(self._repeated.pop(exchange, ()))
         if not rules:
             return ""

@@ -32,19 +32,12 @@ _HELP_SECTIONS = (
     (
         "Relay",
         (
-            *(
-                "listen",
-                "upstream",
-                "upstream_grpc",
-                "forward",
-                "rewrite_card",
-                "learn_ports",
-                "keep_host",
-                "upstream_ca",
-            ),
-            *("upstream_insecure", "propagate", "live"),
+            *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
+            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
+    ("Forward proxy", ("forward", "intercept", "passed")),
+    ("TLS", ("tls", "tls_cert", "tls_key", "client_ca", "upstream_cert", "upstream_key")),
     ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
     ("Console and exit code", ("quiet", "verbose", "log_format", "fail_on")),
     ("Metrics and hooks", ("metrics", "hook")),
@@ -83,10 +76,30 @@ log_format = click.option(
     "--upstream-grpc", multiple=True, metavar="HOST:PORT", help="Address of the agent for HTTP/2, if it has two ports."
 )
 @click.option(
+    "--name",
+    multiple=True,
+    metavar="NAME",
+    help="Name of the agent in traces and lists; one for each --listen. The default is the name in its card.",
+)
+@click.option(
     "--forward",
     multiple=True,
     metavar="[HOST]:PORT",
     help="Address of a forward proxy: clients name the agent, with HTTP_PROXY=http://localhost:PORT.",
+)
+@click.option(
+    "--intercept",
+    multiple=True,
+    metavar="PATTERN",
+    help="Read TLS in tunnels of --forward to these hosts: HOST, *.example.com, HOST:PORT, private, * (extra: tls).",
+)
+@click.option(
+    "--pass",
+    "passed",
+    multiple=True,
+    metavar="PATTERN",
+    envvar="A2A_PROXY_PASS",
+    help="Leave TLS to these hosts unread, in spite of --intercept.",
 )
 @click.option(
     "--rewrite-card",
@@ -105,6 +118,34 @@ log_format = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
+@click.option(
+    "--upstream-proxy",
+    metavar="URL",
+    help="Reach agents on other machines through this HTTP proxy: http://[USER:PASSWORD@]HOST:PORT.",
+)
+@click.option(
+    "--upstream-cert",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Present this certificate (PEM) to upstreams that ask for one.",
+)
+@click.option(
+    "--upstream-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, if in another file."
+)
+@click.option("--tls", is_flag=True, help="Take TLS as well as plain text at each --listen (extra: tls).")
+@click.option(
+    "--tls-cert",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Present this certificate (PEM) to clients instead of those of `a2a-proxy ca`.",
+)
+@click.option("--tls-key", type=click.Path(path_type=Path), metavar="FILE", help="Its private key, if in another file.")
+@click.option(
+    "--client-ca",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Clients must use TLS and a certificate that one of these authorities (PEM) has issued.",
+)
 @click.option(
     "--record",
     type=click.Path(path_type=Path),
@@ -431,6 +472,12 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     "--strict", is_flag=True, help="Omitted defaults, other chunks and another order count as differences too."
 )
 @click.option("--shape", is_flag=True, help="Compare only kinds, states, order and structure; model text may differ.")
+@click.option(
+    "--match-on",
+    multiple=True,
+    metavar="NAME|MODULE:FUNCTION",
+    help="Compare only these parts of the answers, or by your own function: --match-on text,task.",
+)
 @click.option(
     "--ignore", multiple=True, metavar="PATH", help="Ignore differences at this path: text, '$.task.history'."
 )

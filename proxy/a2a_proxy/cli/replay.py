@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import math
-import os
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError
+from a2a_proxy.cli.match_options import parse_match_on, parse_match_rule
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.text import shell_line
@@ -24,14 +22,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen, RouteError
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.replay.core.faults import FaultError, InjectedFault, inject_faults, parse_fault
-from a2a_proxy.replay.core.match_rules import (
-    Matcher,
-    MatchName,
-    MatchRuleError,
-    check_expressions,
-    parse_ignored,
-    parse_match_name,
-)
+from a2a_proxy.replay.core.match_rules import check_expressions, parse_ignored
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import POLLING_OPERATION, ReplayScript
@@ -49,8 +40,6 @@ _SECOND_IN_NS = 1_000_000_000
 _MAX_DURATION = 10 * 365 * 86400 * _SECOND_IN_NS
 """Ten years, in ns."""
 _BINDING_NAMES = {"jsonrpc": Binding.JSONRPC, "rest": Binding.REST, "grpc": Binding.GRPC}
-
-_Parsed = TypeVar("_Parsed")
 
 
 class ReplayConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,9 +78,9 @@ def _replay_options(typed: dict[str, Any]) -> ReplayOptions:
     """Return the options of the playback; pauses are given in ms, patience in s."""
     return ReplayOptions(
         match=MatchPreset(typed["match"]),
-        match_on=_parse_match_on(typed["match_on"]),
-        ignore=_parse_rule("--ignore", parse_ignored, typed["ignore"]),
-        normalize=_parse_rule("--normalize", check_expressions, typed["normalize"]),
+        match_on=parse_match_on(typed["match_on"]),
+        ignore=parse_match_rule("--ignore", parse_ignored, typed["ignore"]),
+        normalize=parse_match_rule("--normalize", check_expressions, typed["normalize"]),
         policies=dict(map(_parse_repeat_policy, typed["policy"])),
         speed=_parse_speed(typed["speed"]),
         gap=_to_ns("--gap", typed["gap"], _MS_IN_NS),
@@ -100,42 +89,6 @@ def _replay_options(typed: dict[str, Any]) -> ReplayOptions:
         keep_times=typed["keep_times"],
         lenient=typed["lenient"],
     )
-
-
-_RULE_HINTS = {
-    "--match-on": "for example: --match-on text,task, or --match-on my_matchers:same_city",
-    "--ignore": "for example: --ignore '$.message.metadata', --ignore headers.x-team",
-    "--normalize": "for example: --normalize 'order-[0-9]+'",
-}
-
-
-def _parse_rule(option: str, parse: Callable[[Sequence[str]], _Parsed], words: Sequence[str]) -> _Parsed:
-    try:
-        return parse(words)
-    except MatchRuleError as wrong:
-        raise UserError(f"{option}: {wrong}", _RULE_HINTS[option]) from wrong
-
-
-def _parse_match_on(words: Sequence[str]) -> tuple[MatchName | Matcher, ...]:
-    each = [one for word in words for one in word.split(",")]
-    return _parse_rule("--match-on", lambda ones: tuple(map(_parse_matcher, ones)), each)
-
-
-def _parse_matcher(word: str) -> MatchName | Matcher:
-    """Return a name, or the function that `module:name` names, whose module may be in the current folder."""
-    module, colon, name = word.partition(":")
-    if not colon:
-        return parse_match_name(word)
-    if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # last, so that it shadows no other module
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as wrong:  # the module is code of the user
-        raise MatchRuleError(f"{word} cannot be imported: {type(wrong).__name__}: {wrong}") from wrong
-    if not callable(found):
-        raise MatchRuleError(f"{word} is not a function of two requests")
-    matcher: Matcher = found
-    return matcher
 
 
 def _parse_listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:

@@ -28,6 +28,7 @@ from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.fail_on import has_failing_finding
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
+from a2a_proxy.cli.tls import make_client_tls, make_interception
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.keeper import RecorderKeeper
@@ -40,6 +41,7 @@ from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import RouteError, Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.tls import key_log_file
 
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
@@ -92,7 +94,18 @@ class ProxyRun:
         """
         resolved = await self._resolve_upstreams()
         clock = session_clock()
-        relay = Relay(self._config.routes, clock, self._config.editing, self._show_note, self._config.forwards)
+        client_tls = None if self._config.client_tls is None else make_client_tls(self._config.client_tls)
+        config = self._config
+        relay = Relay(
+            config.routes,
+            clock,
+            config.editing,
+            self._show_note,
+            config.forwards,
+            client_tls,
+            config.upstream_proxy,
+            None if config.interception is None else make_interception(config.interception),
+        )
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
             relay.reserve_addresses(await self._metrics.bind_port())
@@ -222,7 +235,10 @@ class ProxyRun:
         listens = tuple(", ".join(addresses) for addresses in (*(one for one, _, _ in routes), *forwards))
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
         upstreams += ("as the client asks (--forward)",) * len(forwards)
-        session = msgspec.structs.replace(session, listens=listens, upstreams=upstreams)
+        names = (*(route.name for route, _ in relay.bound_addresses), *("",) * len(forwards))
+        session = msgspec.structs.replace(
+            session, listens=listens, upstreams=upstreams, names=names if any(names) else ()
+        )
         file_layout.write_session(folder, session)
         answer = await asyncio.to_thread(keeper.start)
         if isinstance(answer, RecorderFailed):
@@ -234,10 +250,32 @@ class ProxyRun:
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
+        self._announce_tls()
+        self._announce_interception(relay)
         self._warn_of_open_proxy(relay)
         self._warn_of_unused_ports(relay)
         self._warn_of_silent_upstreams()
         return session
+
+    def _announce_tls(self) -> None:
+        """Tell the user what clients must trust, and that TLS keys are written to a file."""
+        tls = self._config.client_tls
+        if tls is not None:
+            how = (
+                "certificates of its own authority" if tls.own is None else f"the certificate in {tls.own.certificate}"
+            )
+            hint = (
+                'clients must trust it: eval "$(a2a-proxy ca env)", or a2a-proxy ca export' if tls.own is None else ""
+            )
+            self._console.show_note(f"the proxy takes TLS at each --listen, with {how}", hint, loud=False)
+        has_tls = tls is not None or any(
+            upstream.tls for route in self._config.routes for upstream in (route.upstream, route.grpc) if upstream
+        )
+        if has_tls and (path := key_log_file()):
+            self._console.show_note(
+                f"the keys of all TLS connections are written to {path} (SSLKEYLOGFILE)",
+                "whoever reads that file can decrypt captures of the traffic; without it: unset SSLKEYLOGFILE",
+            )
 
     def _warn_of_silent_upstreams(self) -> None:
         """Warn the user of upstreams on this machine without a listening process. The proxy does not dial them to find
@@ -251,6 +289,16 @@ class ProxyRun:
                         f"no process listens at {upstream.address}: requests are answered with 502 until one does",
                         "start the agent, or name its port: --upstream localhost:PORT",
                     )
+
+    def _announce_interception(self, relay: Relay) -> None:
+        policy = self._config.interception
+        if policy is not None:
+            hosts = ", ".join(pattern.text for pattern in policy.intercept)
+            self._console.show_note(
+                f"TLS to {hosts} is opened: clients must trust the proxy",
+                f'in their shell: eval "$(a2a-proxy ca env --forward {relay.forward_addresses[0][0]})"',
+                loud=False,
+            )
 
     def _warn_of_open_proxy(self, relay: Relay) -> None:
         """Warn the user of forward proxies that other machines can reach."""
@@ -301,6 +349,8 @@ class ProxyRun:
         resolved: ResolvedUpstreams = {}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
+                if self._config.upstream_proxy is not None and self._config.upstream_proxy.leads_to(upstream):
+                    continue
                 try:
                     found = await loop.getaddrinfo(upstream.host, upstream.port, type=socket.SOCK_STREAM)
                 except OSError as wrong:

@@ -24,4 +24,5 @@ The plan:
 - `plan`: messages, and the events that each message waits for
 - `ids`: map from recorded identifiers to the drive's
 - `compare_policy`: the choice of the differences that count
+- `matched_parts`: the parts and functions of `--match-on`
 """

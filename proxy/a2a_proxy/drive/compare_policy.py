@@ -8,11 +8,13 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.drive.matched_parts import is_selected
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.recording.difference.paths import is_at_path
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Ignored, Path, ValueChange
 from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_proxy.replay.core.match_rules import Matcher, MatchName
 
 _IGNORED_UNLESS_STRICT = (Ignored.DEFAULT, Ignored.DIALECT, Ignored.BINDING, Ignored.ARTIFACT, Ignored.ORDER)
 """Differences that are normal between two runs of one program with the same requests and answers."""
@@ -37,6 +39,10 @@ class ComparePolicy(msgspec.Struct, frozen=True):
     """Regular expressions: texts that one of them matches are equal."""
     ignore: tuple[Path, ...] = ()
     """Paths that do not count; `*` matches any step, and the first step may be the name of an `ExchangePart`."""
+    match_on: frozenset[MatchName] | None = None
+    """The parts that count; None: all of them."""
+    matchers: tuple[Matcher, ...] = ()
+    """Functions of the user that compare answers (`matched_parts.apply_matchers`)."""
 
 
 def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDifference:
@@ -46,6 +52,8 @@ def apply_policy(difference: RunDifference, policy: ComparePolicy) -> RunDiffere
         tests.append(_count_ignored)
     if policy.shape:
         tests.append(_keep_shape)
+    if (names := policy.match_on) is not None:
+        tests.append(lambda row: _mark_ignored(row, not is_selected(row, names)))
     if policy.ignore:
         tests.append(lambda row: _mark_ignored(row, any(is_at_path(row, path) for path in policy.ignore)))
 

@@ -51,6 +51,8 @@ class ChunkKind(IntEnum):
     """A signal reached the proxy, which passed it on to a stdio agent. `data` is its name in ASCII (`SIGTERM`)."""
     EXITED = 13
     """The process of a stdio agent has ended. `data` is JSON: `ExitFacts`."""
+    PASSED = 14
+    """The bytes of this direction were relayed unread, through a forward proxy. `data` is JSON: `PassedFacts`."""
 
 
 class Chunk(msgspec.Struct, frozen=True, gc=False):
@@ -60,10 +62,41 @@ class Chunk(msgspec.Struct, frozen=True, gc=False):
     """Number of the connection within the session, from 1; 0 for the session itself."""
     kind: ChunkKind
     direction: Direction
-    """Meaningful for DATA, EOF, RESET, OURS, EDIT and LOST; LOG and EXITED go TO_CLIENT, SIGNAL goes TO_AGENT."""
+    """Meaningful for DATA, EOF, RESET, OURS, EDIT, LOST and PASSED; LOG and EXITED go TO_CLIENT, SIGNAL goes
+    TO_AGENT."""
     at: int
     """Time the relay saw it: ns since the Unix epoch, never decreasing within a session."""
     data: bytes = b""
+
+
+class CertificateFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A certificate that was presented in a TLS handshake."""
+
+    sha256: str
+    """The fingerprint, in hexadecimal digits."""
+    names: tuple[str, ...] = ()
+    """Host names, addresses and URIs that it is for, the first ones; empty if they are not known."""
+    not_after: str = ""
+    """The end of its validity (`2028-11-21T16:39:17Z`); empty if it is not known."""
+    verified: bool = False
+    """Whether the proxy has verified it."""
+
+
+class TlsFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The result of one TLS handshake."""
+
+    version: str
+    """`TLSv1.3`."""
+    cipher: str
+    """`TLS_AES_256_GCM_SHA384`."""
+    alpn: str = ""
+    """The agreed protocol; empty if none was."""
+    server_name: str = ""
+    """The host that the client asked for (SNI); empty if it named none."""
+    server: CertificateFacts | None = None
+    """The server's certificate: the proxy's toward a client, the agent's toward an upstream."""
+    client: CertificateFacts | None = None
+    """The client's certificate, if it presented one."""
 
 
 class ClientProcess(msgspec.Struct, frozen=True):
@@ -94,6 +127,8 @@ class ConnectionFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """`tcp`, or `stdio`: the two directions are the agent's stdin and stdout (manual/protocol.md "Stdio")."""
     client_process: ClientProcess | None = None
     """The client's process; None if it is unknown."""
+    tls: TlsFacts | None = None
+    """The TLS handshake with the client; None if it speaks plain text."""
     forwarded: bool = False
     """Whether the client chose the upstream by its request to a forward proxy."""
 
@@ -107,6 +142,17 @@ class DialFacts(msgspec.Struct, frozen=True):
     """The address that answered, `host:port`; None if the dial failed."""
     error: str | None = None
     """Why the dial failed; None if it succeeded."""
+    tls: TlsFacts | msgspec.UnsetType = msgspec.UNSET
+    """The TLS handshake with the upstream; not set without TLS."""
+
+
+class PassedFacts(msgspec.Struct, frozen=True):
+    """Bytes that were relayed unread."""
+
+    bytes: int
+    """Their number, in this direction of the whole connection."""
+    kind: str
+    """What they are: `tls` or `opaque`."""
 
 
 class ExitFacts(msgspec.Struct, frozen=True):

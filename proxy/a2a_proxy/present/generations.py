@@ -33,7 +33,7 @@ def requested_generations(exchange: Exchange) -> str:
 
 
 def generations_line(task: Task, operation: Callable[[int], str]) -> str:
-    """Return a task's generations: `generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at 6`.
+    """Return a task's generations: `generations 1-3 5-9, 4 missed on #1, healed by #7 GetTask at generation 6`.
 
     `operation` returns the operation of an exchange. Empty if the task has no numbers and was not asked for them.
     """
@@ -67,8 +67,8 @@ def _unseen_ranges(task: Task) -> Iterator[tuple[int, int]]:
 
 
 def missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
-    """Return a run in words: `4 missed on #1, healed by #7 GetTask at 6`, or `4 is probably the client's message in
-    #3`."""
+    """Return a run in words: `4 missed on #1, healed by #7 GetTask at generation 6`, or `4 is probably the client's
+    message in #3`."""
     if gap.is_explained:
         return f"{format_range(gap.first, gap.last)} {_explain_gap(gap)}"
     where = f" on #{gap.exchange}" if gap.exchange else ""
@@ -90,13 +90,13 @@ def _explain_gap(gap: MissedGenerations) -> str:
     return f"{what} in #{gap.message}"
 
 
-def healed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str:
-    """Return how a gap was repaired: `healed by #7 GetTask at 6`."""
+def healed_label(gap: MissedGenerations, operation: Callable[[int], str], noun: str = "generation ") -> str:
+    """Return how a gap was repaired: `healed by #7 GetTask at generation 6`."""
     if not gap.by:
         return "received on another stream"
     if gap.by == gap.exchange:
-        return f"healed on the same stream at {gap.generation}"
-    return f"healed by {' '.join(filter(None, (f'#{gap.by}', operation(gap.by))))} at {gap.generation}"
+        return f"healed on the same stream at {noun}{gap.generation}"
+    return f"healed by {' '.join(filter(None, (f'#{gap.by}', operation(gap.by))))} at {noun}{gap.generation}"
 
 
 def generations_object(task: Task) -> dict[str, object] | None:

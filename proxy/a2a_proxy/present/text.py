@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.outcome import is_answered_early as is_answered_early
 from a2a_proxy.protocol.outcome import latency_origin as latency_origin
 from a2a_proxy.protocol.outcome import outcome_of as outcome_of
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.read.rows import SessionFacts
 
 EARLY_ANSWER = "answered before the request body had arrived"
 _SECOND_IN_NS = 1_000_000_000
@@ -52,8 +56,8 @@ def format_duration(ns: int) -> str:
 
 
 def format_lag(ns: int) -> str:
-    """Return a lag in whole seconds, minutes or hours: `12 s`, `4 min`, `3 h`."""
-    seconds = ns // _SECOND_IN_NS
+    """Return a lag in seconds, minutes or hours: `12 s`, `4 min`, `3 h`; seconds are rounded."""
+    seconds = (ns + _SECOND_IN_NS // 2) // _SECOND_IN_NS
     if seconds < 120:
         return f"{seconds} s"
     return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
@@ -95,6 +99,13 @@ def finding_place(finding: Finding) -> str:
         return f"connection {finding.connection}" if finding.connection else ""
     words = finding.evidence.get("frame", "") if finding.seq >= 0 else "whole exchange"
     return f"{location} ({words})" if words else location
+
+
+def session_routes(facts: SessionFacts) -> list[str]:
+    """Return the routes of a session: `127.0.0.1:9000 -> agent:8000`, or `... -> desk (agent:8000)` with a name."""
+    names = facts.names or ("",) * len(facts.listens)
+    pairs = zip(facts.listens, facts.upstreams, names, strict=False)
+    return [f"{listen} -> {f'{name} ({upstream})' if name else upstream}" for listen, upstream, name in pairs]
 
 
 def outcome_label(exchange: Exchange) -> str:

@@ -35,7 +35,7 @@ MAX_ANSWERED_CALLS = 64
 """Maximum number of answered calls per connection that are kept although their request has not ended."""
 
 _OPAQUE_SUMMARIES: dict[object, str] = {
-    "tls": "the client speaks TLS, which the proxy does not decrypt: connect with http://",
+    "tls": "the client speaks TLS, which passes unread; to read it: --tls, or connect with http://",
     "unknown": "the connection is not HTTP: its bytes are relayed and counted, but not decoded",
 }
 """Finding texts for connections that turn out not to be HTTP. Missing bytes are not a fault of the peers: no text."""

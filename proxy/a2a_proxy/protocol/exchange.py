@@ -97,7 +97,7 @@ def life_of_ends(over: Collection[int], how: str) -> Life:
 class ExchangeState:
     """The model's fields in the same order (so a snapshot is one call), followed by fields of the decoder.
 
-    Each frame sets several fields, and setting a field of a `Struct` takes five times as long.
+    Each frame sets several fields, and setting a field of a `Struct` takes ten times as long.
     """
 
     id: int

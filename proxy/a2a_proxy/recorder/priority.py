@@ -120,15 +120,18 @@ class Pace:
         """Whether it is time for a decision; `now` in ns."""
         return now - self._decided_at >= _DECISION_INTERVAL
 
-    def decide(self, now: int, captured: int, lag: int) -> None:
+    def decide(self, now: int, captured: int, lag: int, unread: int = 0) -> None:
         """Decide again.
 
-        `captured`: bytes that the relay has written to the journal; `lag`: time from the last decoded record to `now`,
-        ns, or 0 if all records are decoded.
+        `captured`: bytes that the relay has written to the journal, `unread` of them not decoded; `lag`: time from the
+        last decoded record to `now`, ns, or 0 if all records are decoded.
         """
         growth = (captured - self._captured) / (now - self._decided_at) if self._decided_at else 0.0
         self._decided_at, self._captured = now, captured
-        steps = _OVERLOAD_STEPS if 0 < self._rate < growth else _STEPS
+        if 0 < self._rate < growth:
+            steps = _OVERLOAD_STEPS
+        else:  # the traffic is over, or slow: what is left will take at least this long
+            steps, lag = _STEPS, max(lag, int(unread / self._rate) if self._rate else 0)
         self.nice = next((nice for limit, nice in steps if lag < limit), 0)
 
     def pause_after(self, work: int) -> int:

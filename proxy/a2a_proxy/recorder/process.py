@@ -42,6 +42,8 @@ from a2a_proxy.recorder.status import (
     ExchangeStatus,
     FindingStatus,
     GapClosedStatus,
+    Line,
+    LinesEnd,
     RecorderFailed,
     RecorderProgress,
     RecorderReady,
@@ -57,6 +59,9 @@ from a2a_proxy.rules.define.other_findings import finding_title
 
 _COMMIT_INTERVAL = 100_000_000
 """ns between commits: a viewer sees a frame at most this long after it was relayed."""
+_YIELDING_READ_BYTES = 1 << 16
+"""Bytes of journal decoded between two decisions on the priority while it is low: beside busy processes a recorder gets
+a thirtieth of a processor then, and a decision after `READ_BYTES` would come seconds late."""
 _SNAPSHOT_RETRY_INTERVAL = 1_000_000_000
 """ns between attempts to write a snapshot while there is no space for it."""
 
@@ -191,8 +196,10 @@ class _RecorderLoop:
         self._nice: int | None = None
         """The nice value that was set."""
         self._is_hurried = not relay.is_alive
+        self._has_sent_lines = False
+        """Whether lines were sent since the last `LinesEnd`."""
         self._is_progress_due = False
-        """Whether lines were sent, or a progress message could not be sent, since the last progress message."""
+        """Whether messages wait for the reader of the status pipe."""
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
 
     def _resume_decoders(self, make_redactor: Redactor, session: SessionFile) -> ResumePoint:
@@ -225,7 +232,8 @@ class _RecorderLoop:
             self._relay.wait_for_data(0)
             relay_lived = self._relay.is_alive  # read first, so that the relay's last records are not missed
             before, began = self._pump.decoded_bytes, time.process_time_ns()
-            has_more = self._pump.decode_next(self._observations, max_bytes=1 if is_careful else READ_BYTES)
+            size = READ_BYTES if self._pace.nice == 0 else _YIELDING_READ_BYTES
+            has_more = self._pump.decode_next(self._observations, max_bytes=1 if is_careful else size)
             work = time.process_time_ns() - began
             self._pace.note_work(self._pump.decoded_bytes - before, work)
             self._last_at = self._pump.last_at or self._last_at
@@ -252,7 +260,7 @@ class _RecorderLoop:
             if self._pace.is_due(now):
                 unread = self._pump.reader.unread_bytes
                 lag = max(now - self._last_at, 0) if unread else 0
-                self._pace.decide(now, self._pump.decoded_bytes + unread, lag)
+                self._pace.decide(now, self._pump.decoded_bytes + unread, lag, unread)
                 if self._pace.nice != self._nice and set_session_nice(self._pace.nice):
                     self._nice = self._pace.nice
             if work and not has_session_priority():
@@ -290,9 +298,10 @@ class _RecorderLoop:
             self._report_changes(changes, findings, now)
         for exchange, upstream in self._open_exchanges.take_due(now):
             self._report_exchange(exchange, upstream, live=True, now=now)
-            self._is_progress_due = True
+        if self._has_sent_lines:
+            self._send_status(LinesEnd(), now)
+            self._has_sent_lines, self._is_progress_due = False, True
         if is_changed or self._is_progress_due:
-            # The console prints the lines above when this arrives, so it is sent again if the pipe was full.
             progress = RecorderProgress(*position, self._pump.reader.unread_bytes)
             self._is_progress_due = not self._send_status(progress, now)
 
@@ -344,18 +353,14 @@ class _RecorderLoop:
             self._pump.reader.delete_before(segment)
 
     def _report_changes(self, changes: Changes, findings: list[Finding], now: int) -> None:
-        """Report findings first, the most severe ones before all, because a full pipe drops the last lines."""
+        """Report findings first, the most severe ones before all, because the last of too many lines are dropped."""
         operations = {exchange.id: exchange.operation for exchange in changes.exchanges}
         for finding in sorted(findings, key=lambda each: each.severity, reverse=True):
             operation = operations.get(finding.exchange) or self._open_exchanges.operation_of(finding.exchange)
-            self._send_status(FindingStatus(finding, operation, finding_title(finding.rule)), now)
+            self._send_line(FindingStatus(finding, operation, finding_title(finding.rule)), now)
         for task_id, missed in changes.healed:
-            self._send_status(
-                GapClosedStatus(
-                    task_id, missed, operations.get(missed.by) or self._open_exchanges.operation_of(missed.by)
-                ),
-                now,
-            )
+            operation = operations.get(missed.by) or self._open_exchanges.operation_of(missed.by)
+            self._send_line(GapClosedStatus(task_id, missed, operation), now)
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:
@@ -366,7 +371,11 @@ class _RecorderLoop:
 
     def _report_exchange(self, exchange: Exchange, upstream: str, *, live: bool, now: int) -> None:
         bare = msgspec.structs.replace(exchange, request_headers=(), response_headers=(), trailers=())
-        self._send_status(ExchangeStatus(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
+        self._send_line(ExchangeStatus(bare, upstream, live, lag=max(now - self._last_at, 0)), now)
+
+    def _send_line(self, line: Line, now: int) -> None:
+        self._send_status(line, now)
+        self._has_sent_lines = True
 
     def _send_now(self, message: Status) -> None:
         self._send_status(message, time.time_ns())

@@ -57,10 +57,18 @@ class GapClosedStatus(msgspec.Struct, frozen=True, tag="healed"):
     """Operation of the exchange that closed the gap; empty if unknown."""
 
 
+Line = ExchangeStatus | FindingStatus | GapClosedStatus
+"""A message that the console prints as a line about traffic."""
+
+
 class LinesSkipped(msgspec.Struct, frozen=True, tag="skipped"):
     """Lines that were not sent because there were too many; all of them are in the recording."""
 
     count: int
+
+
+class LinesEnd(msgspec.Struct, frozen=True, tag="end"):
+    """All lines of one commit have been sent, so that the console can print them in order."""
 
 
 class TroubleStarted(msgspec.Struct, frozen=True, tag="troubled"):
@@ -128,6 +136,7 @@ Status = (
     | FindingStatus
     | GapClosedStatus
     | LinesSkipped
+    | LinesEnd
     | TroubleStarted
     | TroubleEnded
     | RecorderProgress

@@ -71,6 +71,7 @@ _INNOCENT_END: Final = (
     "nexttoken",
     "specialtoken",
     "addedtoken",
+    "adksessionid",  # the conversation of a user in Google's ADK, which is in the context id too; it opens nothing
 )
 _HEADER_END = ("token", "secret", "key", "password", "authorization", "cookie", "credential", "credentials")
 _INNOCENT_HEADERS = frozenset(

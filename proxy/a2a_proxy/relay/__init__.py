@@ -10,13 +10,16 @@ Relays:
 - `run`: runs a coroutine on the fastest event loop
 
 One connection:
+- `tunnel`: a client of the forward proxy that sends CONNECT
 - `forward`: a client of the forward proxy, with one connection after another
+- `client_tls`: the TLS handshake with a client
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection
 - `refusal`: the response to a client without an upstream
 - `refusal_responder`: the interface of that response
 - `early_upstream`: an upstream connection that is established before the client's leg
 - `dial`: connects to an upstream
+- `upstream_proxy`: another proxy through which upstreams are dialled
 - `stdio_agent`: the process of a stdio agent
 - `stdio_pump`: one pipe of a stdio agent
 
@@ -29,8 +32,9 @@ Addresses and sockets:
 - `bind`: creates listening sockets
 - `first_bytes`: the first bytes of an accepted connection, without taking them
 - `tcp`: socket operations that asyncio does not offer
-- `tls`: TLS toward upstreams
+- `tls`: TLS toward upstreams, and the files and facts of certificates
 - `hosts`: names and addresses of an upstream's machine, and those on which this process listens
+- `host_patterns`: patterns that name hosts in options
 - `route`: addresses from the user's options
 - `problem`: a response of the proxy itself
 - `clock`: the only source of timestamps

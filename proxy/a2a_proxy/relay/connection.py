@@ -1,19 +1,21 @@
 """One relayed connection: the client leg and the agent leg. Bytes are forwarded first and captured second.
 
-Parses nothing, except that it checks whether the client's bytes begin with the HTTP/2 preface. Where traffic is edited,
-an editor (`edits`) is between the two legs; the captured copy still holds the bytes that each peer sent.
+Parses nothing, except that it checks whether the client's bytes begin with the HTTP/2 preface, with a TLS handshake or
+with a request for a forward proxy. Where traffic is edited, an editor (`edits`) is between the two legs; the captured
+copy still holds the bytes that each peer sent.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction, PassedFacts, TlsFacts
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection_editing import (
@@ -30,8 +32,11 @@ from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
-from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls
-from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream
+from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
 """Seconds that a client may send nothing before the upstream is chosen without its first bytes."""
@@ -50,8 +55,12 @@ HALF_CLOSE_POLL_SECONDS = 0.1
 QUIET_AFTER_ANSWER_NS = 500_000_000
 """Nanoseconds of silence after which an upstream that sent the last bytes is taken to have answered."""
 
+_PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
+"""The beginning of a request that only a forward proxy can answer (RFC 9112, 3.2)."""
+
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
+_PASSED = ChunkKind.PASSED
 
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
@@ -71,6 +80,8 @@ class RelayContext(msgspec.Struct, frozen=True):
     show_note: ShowNote
     is_own: IsRefused
     """Whether this process listens on one of the addresses, with this port."""
+    proxy: UpstreamProxy | None = None
+    """Another proxy through which upstreams are dialled."""
 
 
 class Leg(asyncio.Protocol):
@@ -204,6 +215,16 @@ class Leg(asyncio.Protocol):
             self.fin_sent = True
             self.transport.write_eof()  # type: ignore[union-attr]
 
+    def leave_unread(self) -> None:
+        """Append no bytes of this peer to the journal."""
+        append = self._append
+
+        def append_others(kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
+            if kind is not _DATA:
+                append(kind, direction, connection, at, data)
+
+        self._append = append_others
+
     def stop_recording(self) -> None:
         """Append no more records of this peer."""
         self._append = _ignore_record
@@ -233,6 +254,8 @@ class ProxyConnection:
         self._listener = listener
         self._route = listener.route
         self._early = early
+        self.client_tls: TlsFacts | None = None
+        """The TLS handshake with the client, set before its leg is connected; None without TLS."""
         self._upstream = listener.route.upstream if early is None else early.upstream
         self.client = Leg(self, Direction.TO_AGENT, self._hold_client_data)
         self.agent = Leg(self, Direction.TO_CLIENT, _discard_data)
@@ -242,12 +265,24 @@ class ProxyConnection:
         self._refusal: RefusalResponder | None = None
         self._refusal_reason = ""
         self._is_finished = False
+        self._unread_kind: ProtocolKind | None = None
+        """What the connection carries if its bytes are not recorded."""
         self._edit_plan: EditPlan | None = None
         self._editing: ConnectionEditing | None = None
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
         self._unverified_data: bytearray | None = None
         """All bytes of the client while the agent has not proved to speak HTTP/2."""
+
+    def leave_unread(self, kind: ProtocolKind) -> None:
+        """Record the number of bytes instead of the bytes. Must be called before the client's leg is established."""
+        self._unread_kind = kind
+        self.client.leave_unread()
+        self.agent.leave_unread()
+
+    def refuse(self, reason: str) -> None:
+        """Refuse the client instead of dialling. Must be called before the client's leg is established."""
+        self._refusal_reason = reason
 
     def other_leg(self, leg: Leg) -> Leg:
         """Return the opposite leg."""
@@ -286,9 +321,13 @@ class ProxyConnection:
             tcp.socket_name(transport, "peername"),
             tcp.socket_name(transport, "sockname"),
             self._route.upstream.text,
+            tls=self.client_tls,
             forwarded=self._listener.forwarded,
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
+        if self._refusal_reason:
+            self._refuse_client(self._refusal_reason)
+            return
         if self._early is not None:
             self._early.hand_over(self.agent)
             if not self.client.is_full:
@@ -306,8 +345,24 @@ class ProxyConnection:
         begin = b"".join(self._held_data)[: len(PREFACE)]
         if begin == PREFACE:
             self._start_dial(self._listener.grpc or self._route.upstream, HTTP2)
+        elif begin[0] == TLS_BYTE and self._route.upstream.tls and not self.client.tls:
+            self._refuse_tls_client()
         elif not PREFACE.startswith(begin):
             self._start_dial(self._route.upstream)
+
+    def _refuse_tls_client(self) -> None:
+        """Refuse a client that speaks TLS where only plain text is taken. An upstream with TLS of its own would wait
+        for bytes that it can read."""
+        assert self.client.transport is not None
+        where = tcp.socket_name(self.client.transport, "sockname")
+        self.context.show_note(
+            ConsoleNote(
+                f"a client speaks TLS at {where}, which takes plain text only",
+                "to take TLS there: --tls; or let the client use http://",
+                loud=True,
+            )
+        )
+        self._refuse_client("the client speaks TLS, and the proxy takes plain text only")
 
     def _hold_client_data(self, data: bytes) -> None:
         # The transport ignores a pause in connection_made (uvloop, CPython 3.11), so bytes may always arrive.
@@ -324,23 +379,34 @@ class ProxyConnection:
 
     async def _try_dial(self, upstream: Upstream, protocol: str) -> None:
         try:
-            is_refused = self.context.is_own if self._listener.forwarded else None
             await dial_upstream(
-                upstream, lambda: self.agent, tls=self.context.tls, protocols=(protocol,), is_refused=is_refused
+                upstream,
+                lambda: self.agent,
+                tls=self.context.tls,
+                protocols=(protocol,),
+                is_refused=self.context.is_own if self._listener.forwarded else None,
+                proxy=self.context.proxy,
             )
         except DialError as error:
             if self.agent.transport is None:
-                if upstream.tls:
+                if upstream.tls or error.hint:
                     self.context.show_note(
                         ConsoleNote(f"no connection to {upstream.text}: {error}", error.hint, loud=True)
                     )
                 self._refuse_client(str(error))
 
     def _join_agent(self, agent: asyncio.Transport) -> None:
-        facts = DialFacts(self._upstream.address, peer=tcp.socket_name(agent, "peername"))
+        facts = DialFacts(
+            self._upstream.address,
+            peer=tcp.socket_name(agent, "peername"),
+            tls=describe_upstream(agent.get_extra_info("ssl_object"), self._upstream.host)
+            if self.agent.tls
+            else msgspec.UNSET,
+        )
         self.client.record_chunk(_DIALED, msgspec.json.encode(facts))
         assert self.client.transport is not None
-        self._edit_plan = self._listener.plan_edits(self._upstream, tcp.socket_name(self.client.transport, "sockname"))
+        listen = tcp.socket_name(self.client.transport, "sockname")
+        self._edit_plan = self._listener.plan_edits(self._upstream, listen, tls=self.client.tls)
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
         if self._held_data:
             data = b"".join(self._held_data)
@@ -355,6 +421,8 @@ class ProxyConnection:
         """Forward the client's first bytes, which identify its protocol. Fewer bytes than a preface are held, and only
         if the connection may be edited."""
         begin = self._first_bytes + data
+        if _PROXY_REQUEST.match(begin) and not self._listener.forwarded:
+            self._tell_proxy_client(begin)
         if self._edit_plan is not None and len(begin) < len(PREFACE) and PREFACE.startswith(begin):
             self._first_bytes = begin
             return None
@@ -379,6 +447,19 @@ class ProxyConnection:
             self.client.forward = partial(self._forward_unverified, to_agent)
             self.agent.forward = partial(self._verify_http2, to_agent, to_client)
         return self.client.forward(begin)
+
+    def _tell_proxy_client(self, begin: bytes) -> None:
+        """Tell the user that a client takes a listener for a forward proxy; the agent answers it."""
+        assert self.client.transport is not None
+        where = tcp.socket_name(self.client.transport, "sockname")
+        method = begin.partition(b" ")[0].decode("ascii")
+        self.context.show_note(
+            ConsoleNote(
+                f"a client uses {where} as its HTTP proxy ({method}), but that port leads to one agent",
+                "for clients with HTTP_PROXY: --forward :PORT; else let the client call that port itself",
+                loud=True,
+            )
+        )
 
     def record_edits(self, facts: list[EditFact] | None) -> None:
         """Append EDIT records and show notes for an editor's results, and remove an editor that has ended."""
@@ -443,13 +524,11 @@ class ProxyConnection:
         if leg is not self.client and leg is not self.agent:
             return  # the leg of an agent that was dropped for a refusal
         other = self.other_leg(leg)
-        if (
-            self._dial_task is None and self.agent.transport is None
-        ):  # no upstream chosen yet, and the client sends nothing more
-            self._start_dial(self._route.upstream)
-        elif self._refusal_reason:
+        if self._refusal_reason:
             self._answer_refused_client()
             self.client.close()
+        elif self._dial_task is None and self.agent.transport is None:
+            self._start_dial(self._route.upstream)  # none is chosen yet, and the client sends nothing more
         elif other.transport is not None:
             self._pass_eof(leg)
 
@@ -462,6 +541,8 @@ class ProxyConnection:
         if other.fin_received:
             if not other.delayed:
                 self.close()
+        elif other.tls and other is self.client:
+            self.close()
         elif other.tls:
             self._close_when_answered(self.context.loop.time() + HALF_CLOSE_SECONDS)
 
@@ -522,6 +603,10 @@ class ProxyConnection:
         if not self._is_finished:
             self._is_finished = True
             self._stop_editing()
+            if self._unread_kind is not None:
+                for leg in (self.client, self.agent):
+                    facts = PassedFacts(leg.received_bytes, str(self._unread_kind))
+                    leg.record_chunk(_PASSED, msgspec.json.encode(facts))
             self.client.record_chunk(_CLOSED)
             self.context.on_closed(self)
 

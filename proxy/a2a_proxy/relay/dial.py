@@ -7,10 +7,13 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import HTTP1, Handshake, Tls, TlsError, Trust, explain_handshake_error
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 DIAL_SECONDS = 10.0
 """Seconds for resolving and connecting together."""
@@ -45,13 +48,17 @@ async def dial_upstream(
     protocols: tuple[str, ...] = (HTTP1,),
     sock: socket.socket | None = None,
     is_refused: IsRefused | None = None,
+    proxy: UpstreamProxy | None = None,
 ) -> None:
     """Connect `factory`'s protocol to the upstream. `protocols` are the ALPN names that are offered over TLS.
 
     `sock` is a non-blocking socket that leads to the upstream already, through another proxy; it is closed on failure.
-    `is_refused` decides on the resolved addresses. Raises DialError if no address could be connected within `seconds`.
+    `is_refused` decides on the resolved addresses; `proxy` is used unless it has an exception for the upstream. Raises
+    DialError if no address could be connected within `seconds`.
     """
     connect = partial(_connect_tls, tls or Tls(Trust()), protocols) if upstream.tls else _connect_tcp
+    if sock is None and proxy is not None and proxy.leads_to(upstream):
+        sock = await connect_socket(upstream, seconds, proxy=proxy)
     try:
         async with asyncio.timeout(seconds):
             if sock is None:
@@ -62,6 +69,64 @@ async def dial_upstream(
         raise DialError(f"no answer within {seconds:g} s") from None
     except (TlsError, RouteError) as error:
         raise DialError(error.message, error.hint) from None
+
+
+async def connect_socket(
+    upstream: Upstream,
+    seconds: float = DIAL_SECONDS,
+    *,
+    is_refused: IsRefused | None = None,
+    proxy: UpstreamProxy | None = None,
+) -> socket.socket:
+    """Return a non-blocking socket that leads to the upstream, without TLS; the arguments are those of
+    `dial_upstream`. Raises DialError."""
+    connected: list[socket.socket] = []
+
+    async def connect(target: Target) -> None:
+        connected.append(await _connect_socket(**target))
+
+    try:
+        async with asyncio.timeout(seconds):
+            if proxy is None or not proxy.leads_to(upstream):
+                await _dial_first_reachable(upstream, connect, is_refused)
+            else:
+                await _connect_through(proxy, upstream, connect, connected, seconds)
+        return connected.pop()
+    except TimeoutError:
+        raise DialError(f"no answer within {seconds:g} s") from None
+    finally:
+        for sock in connected:
+            sock.close()
+
+
+async def _connect_through(
+    proxy: UpstreamProxy, upstream: Upstream, connect: Connect, connected: list[socket.socket], seconds: float
+) -> None:
+    from a2a_proxy.relay.upstream_proxy import ProxyAnswerError, ask_proxy
+
+    where = f"the upstream proxy {proxy.address.address}"
+    try:
+        await _dial_first_reachable(proxy.address, connect, None)
+        await ask_proxy(connected[0], proxy, upstream, seconds)
+    except DialError as error:
+        raise DialError(f"{where}: {error}", "check --upstream-proxy") from None
+    except ProxyAnswerError as error:
+        raise DialError(f"{where} {error}", error.hint) from None
+    except OSError as error:
+        raise DialError(f"{where}: {_dial_error_reason(error)}") from None
+
+
+async def _connect_socket(host: str, port: int) -> socket.socket:
+    loop = asyncio.get_running_loop()
+    family, kind, protocol, _, where = (await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0]
+    sock = socket.socket(family, kind, protocol)
+    try:
+        sock.setblocking(False)
+        await loop.sock_connect(sock, where)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 async def _use_socket(sock: socket.socket, connect: Connect) -> None:

@@ -6,12 +6,16 @@ import asyncio
 import socket
 from collections.abc import Callable
 
+from a2a_proxy.wire.client_hello import MAX_HELLO_BYTES, ClientHello, HelloGap, read_client_hello
 
-async def peek_bytes(sock: socket.socket, is_enough: Callable[[bytes], bool], limit: int, seconds: float) -> bytes:
+
+async def peek_bytes(
+    sock: socket.socket, is_enough: Callable[[bytes], bool], limit: int, seconds: float | None
+) -> bytes:
     """Return the bytes that the peer has sent so far, which stay in the socket.
 
-    Waits until `is_enough`, but not beyond `limit` bytes, the peer's FIN or RST, or `seconds`: the caller must be ready
-    for fewer bytes, also for none. Raises OSError if the connection broke before the first byte.
+    Waits until `is_enough`, but not beyond `limit` bytes, the peer's FIN or RST, or `seconds` (None: no limit). The
+    caller must be ready for fewer bytes, also for none. Raises OSError if the connection broke before the first byte.
     """
     data = b""
     try:
@@ -32,6 +36,15 @@ async def peek_bytes(sock: socket.socket, is_enough: Callable[[bytes], bool], li
     finally:
         if data:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+
+
+async def peek_hello(sock: socket.socket, seconds: float) -> ClientHello | HelloGap:
+    """Return the ClientHello with which a TLS client begins, or why there is none. Raises OSError as `peek_bytes`."""
+    return read_client_hello(await peek_bytes(sock, _has_hello, MAX_HELLO_BYTES, seconds))
+
+
+def _has_hello(data: bytes) -> bool:
+    return read_client_hello(data) is not HelloGap.INCOMPLETE
 
 
 async def _wait_readable(sock: socket.socket) -> None:

@@ -6,6 +6,7 @@ Performs no I/O. The relay calls `plan_edits()` once for each accepted connectio
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 
 import msgspec
@@ -78,18 +79,19 @@ class ListenerState:
         """The upstream for connections that start with the HTTP/2 preface, or None for the listener's default."""
         return self.route.grpc or self.learned_grpc
 
-    def plan_edits(self, upstream: Upstream, listen: str) -> EditPlan | None:
-        """Return the edits for a connection to `upstream` whose client connected to `listen`, or None if nothing is
-        edited."""
+    def plan_edits(self, upstream: Upstream, listen: str, *, tls: bool) -> EditPlan | None:
+        """Return the edits for a connection to `upstream` whose client connected to `listen`, with or without TLS, or
+        None if nothing is edited."""
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
-        cards = None if self._editing.cards == "never" else self._rewrite_card
+        cards = None if self._editing.cards == "never" else partial(self._rewrite_card, tls)
         return (
             EditPlan(authority, cards, listen, self._random_bits) if authority or cards or self._random_bits else None
         )
 
-    def _rewrite_card(self, payload: bytes, form: str, authority: str) -> CardOutcome:
-        outcome = rewrite_card_urls(payload, form, authority, self.agent, self._editing.cards, self._authority_of)
+    def _rewrite_card(self, tls: bool, payload: bytes, form: str, authority: str) -> CardOutcome:
+        mode, learn = self._editing.cards, self._authority_of
+        outcome = rewrite_card_urls(payload, form, authority, self.agent, mode, learn, tls=tls)
         for note in outcome.notes:
             self._show_note(note)
         return outcome

@@ -15,7 +15,7 @@ from hpack.exceptions import HPACKError
 
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.refusal_responder import RefusalResponder
-from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.wire.detect import PREFACE, TLS_BYTE
 
 MAX_HEAD_BYTES = 64 * 1024
 """Bytes of the longest head, or header block, that is waited for."""
@@ -42,6 +42,8 @@ def make_refusal(begin: bytes, problem: Problem) -> RefusalResponder | None:
         return None
     if _REQUEST_LINE.match(begin):
         return Http1Refusal(problem)
+    if begin[0] == TLS_BYTE:
+        return TlsRefusal()
     return None if _METHOD_TOKEN.fullmatch(begin) else SilentRefusal()
 
 
@@ -50,6 +52,18 @@ def encode_problem(problem: Problem) -> bytes:
     return msgspec.json.encode(
         {"type": "about:blank", "title": problem.title, "status": problem.status, "detail": problem.detail}
     )
+
+
+def encode_http1_response(problem: Problem) -> bytes:
+    """Return a response with the problem, after which the connection ends."""
+    body = encode_problem(problem)
+    return (
+        f"HTTP/1.1 {problem.status} {problem.title}\r\n"
+        "Server: a2a-proxy\r\n"
+        "Content-Type: application/problem+json\r\n"
+        f"Content-Length: {len(body)}\r\n"
+        "Connection: close\r\n\r\n"
+    ).encode() + body
 
 
 class SilentRefusal:
@@ -62,13 +76,22 @@ class SilentRefusal:
         return b""
 
 
+class TlsRefusal:
+    """For TLS: ends the handshake with an alert, so that the client does not wait for an answer."""
+
+    is_done = True
+
+    def feed(self, data: bytes) -> bytes:  # noqa: ARG002 (the interface)
+        """Return a fatal alert, handshake_failure (RFC 8446, 6)."""
+        return b"\x15\x03\x01\x00\x02\x02\x28"
+
+
 class Http1Refusal:
     """Answers the first request with the problem and closes."""
 
     def __init__(self, problem: Problem) -> None:
         self.is_done = False
-        self._status_line = f"HTTP/1.1 {problem.status} {problem.title}\r\n".encode()
-        self._body = encode_problem(problem)
+        self._response = encode_http1_response(problem)
         self._head = b""
 
     def feed(self, data: bytes) -> bytes:
@@ -79,13 +102,9 @@ class Http1Refusal:
         ):
             return b""
         self.is_done = True
-        head = self._status_line + (
-            b"Server: a2a-proxy\r\n"
-            b"Content-Type: application/problem+json\r\n"
-            b"Content-Length: %d\r\n"
-            b"Connection: close\r\n\r\n" % len(self._body)
-        )
-        return head if self._head.startswith(b"HEAD ") else head + self._body
+        if self._head.startswith(b"HEAD "):
+            return self._response[: self._response.index(b"\r\n\r\n") + 4]
+        return self._response
 
 
 class Http2Refusal:

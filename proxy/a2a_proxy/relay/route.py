@@ -10,6 +10,8 @@ import msgspec
 HTTP_PORT, HTTPS_PORT = 80, 443
 LOOPBACK = ("127.0.0.1", "::1")
 
+_UNIX_SOCKET = re.compile(r"unix:|\.{0,2}/|~/", re.IGNORECASE)
+
 
 class RouteError(Exception):
     """An invalid address or a port that cannot be bound: one line with the problem, one with the action to take."""
@@ -36,6 +38,16 @@ class Listen(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> Listen:
         """Parse `:9000`, `0.0.0.0:9000`, `[::1]:9000` or `host:9000`. Raises RouteError."""
+        if _UNIX_SOCKET.match(text):
+            raise RouteError(
+                f"cannot listen on {text!r}: Unix sockets are not supported", "clients connect by TCP: --listen :9000"
+            )
+        scheme, separator, rest = text.partition("://")
+        if separator:
+            address = rest.rstrip("/") if ":" in rest else ":9000"
+            raise RouteError(
+                f"cannot listen on {text!r}: {scheme}:// is not part of the address", f"write --listen {address}"
+            )
         host, port = _split_authority(text)
         if port is None:
             hint = f"write --listen :{text}" if text.isdigit() else "write --listen :9000"
@@ -71,10 +83,18 @@ class Upstream(msgspec.Struct, frozen=True):
 
         The default port is 80, with https 443.
         """
+        if _UNIX_SOCKET.match(text):
+            raise RouteError(
+                f"cannot send to {text!r}: Unix sockets are not supported",
+                "let the agent listen on a port, or lead one to it: socat TCP-LISTEN:8000,bind=127.0.0.1,fork "
+                f"UNIX-CONNECT:{text.partition(':')[2].removeprefix('//') or text}",
+            )
         authority = _authority_of_url(text) if "://" in text else text
         host, port = _split_authority(authority)
         if not host or port == 0:
             raise RouteError(f"upstream {text!r} has no host or its port is 0", "write --upstream HOST:PORT")
+        if port is None and host.isdigit():
+            raise RouteError(f"upstream {text!r} has no host", f"write --upstream localhost:{host}")
         tls = text[:8].lower() == "https://"
         return cls(host, (HTTPS_PORT if tls else HTTP_PORT) if port is None else port, tls, text)
 
@@ -118,6 +138,8 @@ class Route(msgspec.Struct, frozen=True):
     upstream: Upstream
     grpc: Upstream | None = None
     """Upstream for connections that begin with the HTTP/2 preface; None for `upstream`."""
+    name: str = ""
+    """The agent's name as given by the user; empty if there is none."""
 
 
 def is_loopback(host: str) -> bool:

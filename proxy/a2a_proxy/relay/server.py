@@ -10,19 +10,24 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.chunk import ChunkKind, Direction, TlsFacts
 from a2a_proxy.relay.bind import bind_listener, bind_next_port
 from a2a_proxy.relay.clock import Clock
-from a2a_proxy.relay.connection import ProxyConnection, RelayContext
+from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
+from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
+from a2a_proxy.relay.first_bytes import peek_bytes
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
 from a2a_proxy.relay.tls import Tls
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.client_tls import ClientTls
     from a2a_proxy.relay.forward import ForwardClient
+    from a2a_proxy.relay.tunnel import Interception
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 MAX_LEARNED_LISTENERS = 8
 """Listeners opened because an agent card lists further interfaces."""
@@ -66,14 +71,21 @@ class Relay:
         editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
         show_note: ShowNote = lambda _: None,
         forwards: Sequence[Listen] = (),
+        client_tls: ClientTls | None = None,
+        proxy: UpstreamProxy | None = None,
+        interception: Interception | None = None,
     ) -> None:
         """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
-        are the addresses of forward proxies."""
+        are the addresses of forward proxies. With `client_tls` the listeners take TLS as well as plain text. `proxy` is
+        another proxy through which upstreams are dialled, `interception` what a forward proxy opens."""
         self._routes = tuple(routes)
-        self._forwards = tuple(forwards)
+        self._forwards, self._proxy, self._interception = tuple(forwards), proxy, interception
         self._clock = clock
         self._editing, self._show_note = editing, show_note
         self._tls = Tls(editing.trust)
+        self._client_tls = client_tls
+        self._handshakes: set[asyncio.Task[None]] = set()
+        """Accepted clients whose protocol is unknown, or whose handshake is not complete."""
         self._shown_notes: set[ConsoleNote] = set()
         self._sockets: list[tuple[ListenerState, list[socket.socket]]] = []
         self._forward_sockets: list[tuple[Listen, list[socket.socket]]] = []
@@ -144,7 +156,15 @@ class Relay:
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(
-            loop, queue, journal.append, self._clock, self._on_closed, self._tls, self._show_note_once, self._is_own
+            loop,
+            queue,
+            journal.append,
+            self._clock,
+            self._on_closed,
+            self._tls,
+            self._show_note_once,
+            self._is_own,
+            self._proxy,
         )
         for listener, sockets in self._sockets:
             self._accept_from(listener, sockets)
@@ -231,40 +251,71 @@ class Relay:
         self._context.loop.call_later(ACCEPT_PAUSE_SECONDS, self._watch_socket, sock, begin)
 
     def _begin_connection(self, client: socket.socket, listener: ListenerState) -> None:
-        self._start_task(self._adopt_client(client, self._open_connection(listener)))
+        if self._client_tls is not None:
+            begin = partial(self._begin_after_handshake, listener)
+            self._accept_later(self._client_tls.accept(client, begin, self._show_note_once))
+            return
+        connection = self._open_connection(listener)
+        task = self._context.loop.create_task(self._adopt_client(client, connection))
+        self._accept_tasks.add(task)
+        task.add_done_callback(self._accept_tasks.discard)
 
-    def _open_connection(self, listener: ListenerState) -> ProxyConnection:
+    def _accept_later(self, work: Coroutine[None, None, None]) -> None:
+        """Run the work that precedes a connection; it ends when the relay stops."""
+        task = self._context.loop.create_task(work)
+        self._handshakes.add(task)
+        task.add_done_callback(self._handshakes.discard)
+
+    def _open_connection(self, listener: ListenerState, early: EarlyUpstream | None = None) -> ProxyConnection:
         self._connection_count += 1
-        connection = ProxyConnection(self._connection_count, listener, self._context)
+        connection = ProxyConnection(self._connection_count, listener, self._context, early)
         self._connections.add(connection)
         return connection
 
     def _begin_forward(self, client: socket.socket, listen: Listen) -> None:
-        from a2a_proxy.relay.forward import ForwardClient
+        self._accept_later(self._accept_forward_client(client, listen))
 
-        forward = ForwardClient(self._context, partial(self._open_origin, listen), self._forward_clients.discard)
-        self._forward_clients.add(forward)
-        self._start_task(self._adopt_forward_client(client, forward))
+    async def _accept_forward_client(self, client: socket.socket, listen: Listen) -> None:
+        """Find out from the first bytes whether the client wants a tunnel, and begin it or its requests."""
+        from a2a_proxy.relay import forward, tunnel
 
-    def _open_origin(self, listen: Listen, origin: Upstream) -> ProxyConnection:
+        origin = partial(self._open_origin, listen)
+        try:
+            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
+            if begin == tunnel.METHOD:
+                await tunnel.Tunnel(client, self._context, origin, self._interception).run()
+                return
+            one = forward.ForwardClient(self._context, origin, self._forward_clients.discard)
+            self._forward_clients.add(one)
+            try:
+                await self._context.loop.connect_accepted_socket(lambda: one, client)
+            except BaseException:
+                self._forward_clients.discard(one)
+                raise
+        except OSError:  # the client is already gone
+            client.close()
+        except asyncio.CancelledError:
+            client.close()
+            raise
+
+    def _open_origin(self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None) -> ProxyConnection:
         """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
         editing = msgspec.structs.replace(self._editing, cards="never", keep_host=True)
-        return self._open_connection(
-            ListenerState(
-                Route(listen, origin),
-                editing,
-                self._show_note_once,
-                self._learn_interface,
-                self._is_own_interface,
-                loopback=True,
-                forwarded=True,
-            )
+        listener = ListenerState(
+            Route(listen, origin),
+            editing,
+            self._show_note_once,
+            self._learn_interface,
+            self._is_own_interface,
+            loopback=True,
+            forwarded=True,
         )
+        return self._open_connection(listener, early)
 
-    def _start_task(self, work: Coroutine[None, None, None]) -> None:
-        task = self._context.loop.create_task(work)
-        self._accept_tasks.add(task)
-        task.add_done_callback(self._accept_tasks.discard)
+    def _begin_after_handshake(self, listener: ListenerState, tls: TlsFacts | None) -> Leg:
+        connection = self._open_connection(listener)
+        connection.client_tls = tls
+        return connection.client
 
     async def _adopt_client(self, client: socket.socket, connection: ProxyConnection) -> None:
         try:
@@ -274,13 +325,6 @@ class Relay:
             if connection.client.transport is None:
                 self._connections.discard(connection)
 
-    async def _adopt_forward_client(self, client: socket.socket, forward: ForwardClient) -> None:
-        try:
-            await self._context.loop.connect_accepted_socket(lambda: forward, client)
-        except OSError:
-            client.close()
-            self._forward_clients.discard(forward)
-
     def _on_closed(self, connection: ProxyConnection) -> None:
         self._connections.discard(connection)
         self._bytes_to_agent += connection.client.received_bytes
@@ -289,6 +333,8 @@ class Relay:
     async def stop(self, grace: float = 0.0) -> None:
         """Stop accepting and close idle connections, reset the others after `grace` seconds, and return after that."""
         self._close_listeners()
+        for handshake in self._handshakes:
+            handshake.cancel()
         for client in list(self._forward_clients):
             if client.is_unused:
                 client.close()

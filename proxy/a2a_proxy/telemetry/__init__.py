@@ -20,6 +20,7 @@ From recording to spans:
 - `logs`: log records
 - `metrics`: metrics of live traffic
 - `payload_texts`: texts and steps in payloads
+- `services`: the resources of spans, with the names of the services
 - `attributes`: the attributes of a span
 - `cards`: agent cards of a session
 - `earlier_calls`: facts from earlier calls

@@ -5,7 +5,6 @@ Unknown values are left out. No attribute contains the text of messages, unless 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -14,7 +13,6 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
 from a2a_proxy.protocol.outcome import latency_origin
 from a2a_proxy.protocol.rest_path import match_request_line
-from a2a_proxy.recording.read.rows import SessionRow
 from a2a_proxy.telemetry.call_facts import CallFacts
 from a2a_proxy.telemetry.events import CallEvents
 from a2a_proxy.telemetry.values import Attributes, Value, shorten_value
@@ -89,6 +87,7 @@ def call_attributes(facts: CallFacts, events: CallEvents) -> Attributes:
         "a2a_proxy.wire.method": exchange.method if exchange.binding in _RPC_BINDINGS else "",
         "a2a_proxy.binding": binding_label(exchange),
         "error.type": error_type(exchange),
+        "peer.service": facts.service,
         **_identity_attributes(facts),
         **_rpc_attributes(exchange),
         **_network_attributes(facts),
@@ -239,21 +238,3 @@ def _special_attributes(facts: CallFacts) -> dict[str, Value | None]:
         "a2a_proxy.push.attempt": delivery.attempt if delivery else None,
         "a2a_proxy.push.token_match": delivery.token if delivery else None,
     }
-
-
-def session_resource(session: SessionRow, environ: Mapping[str, str]) -> Attributes:
-    """Return the resource of a session's spans, with `OTEL_RESOURCE_ATTRIBUTES` and `OTEL_SERVICE_NAME` applied."""
-    tool, _, version = session.facts.tool.partition(" ")
-    made: Attributes = {"service.name": tool or "a2a-proxy", "a2a_proxy.session.id": session.facts.uuid}
-    if version:
-        made["service.version"] = version
-    if session.complete:
-        made["a2a_proxy.capture.complete"] = not session.missing_text
-        made["a2a_proxy.capture.missing_bytes"] = session.lost
-    for pair in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
-        name, equals, value = pair.partition("=")
-        if equals and name.strip():
-            made[name.strip()] = unquote(value.strip())
-    if environ.get("OTEL_SERVICE_NAME"):
-        made["service.name"] = environ["OTEL_SERVICE_NAME"]
-    return made

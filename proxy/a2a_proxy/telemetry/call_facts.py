@@ -61,6 +61,8 @@ class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
     parent: SpanContextIds | None
     card: CardIdentity | None = None
     """The last card seen of its agent."""
+    service: str = ""
+    """Name of its agent (`services.ServiceNames`)."""
     card_url: str = ""
     """URL from which the agent's card was last fetched; empty if it was not."""
     fetch: CardFetch | None = None

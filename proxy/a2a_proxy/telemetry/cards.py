@@ -30,8 +30,8 @@ class _ChangedCard(msgspec.Struct, frozen=True):
 
 
 class CardHistory:
-    """The cards fetched so far, by the listen address of their connections, because gRPC may use another port of the
-    agent than its card."""
+    """The cards fetched so far, by the upstream of their connections: the one that the user or the client named, even
+    if gRPC goes to another port of the agent."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -52,7 +52,7 @@ class CardHistory:
         card = self._fetched_card(row) if connection is not None and row.exchange.closed else None
         if card is None or connection is None:
             return
-        known = self._cards.setdefault(connection.listen, [])
+        known = self._cards.setdefault(connection.upstream, [])
         before = self._previous_card(known, row.exchange)
         url = _card_url(row.exchange, connection)
         if before is None or before.card != card or before.url != url:
@@ -70,7 +70,7 @@ class CardHistory:
         return next((each.url for each in reversed(self._cards_until(connection, until)) if each.url), "")
 
     def _cards_until(self, connection: Connection | None, until: int) -> list[_ChangedCard]:
-        seen = self._cards.get(connection.listen, []) if connection is not None else []
+        seen = self._cards.get(connection.upstream, []) if connection is not None else []
         return [each for each in seen if each.at <= until]
 
     def card_fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
@@ -78,7 +78,7 @@ class CardHistory:
         card = self._fetched_card(row) if connection is not None and row.exchange.operation in CARD_OPERATIONS else None
         if card is None or connection is None:
             return None
-        before = self._previous_card(self._cards.get(connection.listen, []), row.exchange)
+        before = self._previous_card(self._cards.get(connection.upstream, []), row.exchange)
         return CardFetch(card, before.card.digest != card.digest if before is not None else None)
 
     def _previous_card(self, known: list[_ChangedCard], exchange: Exchange) -> _ChangedCard | None:

@@ -37,9 +37,12 @@ def message_link(context: SpanContextIds, message: SpanContextIds | None) -> tup
     return (SpanLink(message, {"a2a_proxy.link": _MESSAGE_RELATION}),)
 
 
-def client_span(span: SpanValue, sent: SpanContextIds) -> SpanValue:
-    """Return the span of the call as forwarded, without the events, which are on the span of the call as received."""
+def client_span(span: SpanValue, sent: SpanContextIds, service: str) -> SpanValue:
+    """Return the span of the call as forwarded to the agent of this name, without the events, which are on the span of
+    the call as received."""
     told = {name: value for name, value in span.attributes.items() if name.startswith(_COPIED_PREFIXES)}
+    if service:
+        told["peer.service"] = service
     return msgspec.structs.replace(
         span,
         kind=SpanKind.CLIENT,

@@ -15,13 +15,13 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
-from a2a_proxy.telemetry.attributes import session_resource
 from a2a_proxy.telemetry.logs import alive_log, finding_log, frame_log, started_log
 from a2a_proxy.telemetry.metrics import MetricsSnapshot, SessionMetrics
 from a2a_proxy.telemetry.retry_sender import RetrySender
+from a2a_proxy.telemetry.services import is_service_named, session_resource
 from a2a_proxy.telemetry.settings import OtlpSettings
 from a2a_proxy.telemetry.span_reader import SpanReader, is_late_finding
-from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
+from a2a_proxy.telemetry.values import Attributes, LogValue, SpanContextIds, SpanValue
 
 LONG_CALL_NS = 10_000_000_000
 """Duration in ns after which an open call is logged."""
@@ -166,7 +166,13 @@ class OtlpConsumer:
         self._file_identity = _file_identity_of(self._path)
         self._recording = open_recording_or_cassette(self._path)
         self._session = session
-        self._spans = SpanReader(self._recording, session, self._settings.shape, late_apart=self._settings.logs)
+        self._spans = SpanReader(
+            self._recording,
+            session,
+            self._settings.shape,
+            late_apart=self._settings.logs,
+            fixed_service=is_service_named(os.environ),
+        )
 
     def _reopen_recording(self) -> None:
         """Open the recording again, because it was deleted and its recorder has created a new one."""
@@ -185,7 +191,7 @@ class OtlpConsumer:
         self._finished_calls.append(number)
         if self._settings.frames and self._settings.logs:
             rows = self._recording.read_frames(number, payloads=False)
-            self._logs += [frame_log(row.frame, made.context) for row in rows]
+            self._logs += [frame_log(row.frame, made.context, made.service) for row in rows]
         if self._metrics is not None:
             self._metrics.record_call(exchange, made.events, self._spans.upstream_address(exchange), made.task)
 
@@ -207,7 +213,11 @@ class OtlpConsumer:
             self._metrics.record_finding(finding)
         row = self._recording.read_exchange(make_key(self._session.id, finding.exchange)) if finding.exchange else None
         if self._settings.logs and row is not None and is_late_finding(finding, row.exchange):
-            self._logs.append(finding_log(finding, self._spans.span_context(row.exchange)))
+            self._logs.append(finding_log(finding, *self._span_identity(row.exchange)))
+
+    def _span_identity(self, exchange: Exchange) -> tuple[SpanContextIds, str]:
+        """Return the context and the service of the call's span."""
+        return self._spans.span_context(exchange), self._spans.service_name(exchange)
 
     def _open_call_logs(self, exchange: Exchange, now: int) -> list[LogValue]:
         """Return the log records that are due now. Those due before this process started were sent by an earlier
@@ -218,11 +228,11 @@ class OtlpConsumer:
             return []
         if last is None and due >= self._began:
             self._last_logged[exchange.id] = now
-            return [started_log(exchange, self._spans.span_context(exchange))]
+            return [started_log(exchange, *self._span_identity(exchange))]
         if now - (last if last is not None else self._began) < ALIVE_INTERVAL_NS:
             return []
         self._last_logged[exchange.id] = now
-        return [alive_log(exchange, self._spans.span_context(exchange), now)]
+        return [alive_log(exchange, *self._span_identity(exchange), now)]
 
 
 def _file_identity_of(path: str) -> tuple[int, int]:

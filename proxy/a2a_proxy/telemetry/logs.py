@@ -1,4 +1,7 @@
-"""Log records: one per frame if enabled, and reports of long calls. No I/O."""
+"""Log records: one per frame if enabled, and reports of long calls. No I/O.
+
+Each has the context and the service of the span of its call.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from a2a_proxy.telemetry.values import Attributes, LogLevel, LogValue, SpanConte
 _SEVERITY_LEVELS = {Severity.INFO: LogLevel.INFO, Severity.WARNING: LogLevel.WARN, Severity.ERROR: LogLevel.ERROR}
 
 
-def frame_log(frame: Frame, context: SpanContextIds) -> LogValue:
+def frame_log(frame: Frame, context: SpanContextIds, service: str) -> LogValue:
     """Return the record of one frame, without its payload."""
     told: dict[str, Value] = {
         "a2a_proxy.frame.seq": frame.seq,
@@ -29,34 +32,38 @@ def frame_log(frame: Frame, context: SpanContextIds) -> LogValue:
     if frame.generation:
         told["a2a_proxy.generation"] = frame.generation
     attributes = {name: shorten_value(value) for name, value in told.items() if value != ""}
-    return LogValue(name="a2a.frame", at=frame.at, level=LogLevel.DEBUG, context=context, attributes=attributes)
+    return LogValue(
+        name="a2a.frame", at=frame.at, level=LogLevel.DEBUG, context=context, attributes=attributes, service=service
+    )
 
 
-def started_log(exchange: Exchange, context: SpanContextIds) -> LogValue:
+def started_log(exchange: Exchange, context: SpanContextIds, service: str) -> LogValue:
     """Return the record of a call that has been open for a while; its span is sent when it ends."""
     return LogValue(
         name="a2a.operation.started",
         at=exchange.started,
         level=LogLevel.INFO,
         context=context,
+        service=service,
         body=f"{span_name(exchange)} is still running",
         attributes=_log_attributes(exchange),
     )
 
 
-def alive_log(exchange: Exchange, context: SpanContextIds, at: int) -> LogValue:
+def alive_log(exchange: Exchange, context: SpanContextIds, service: str, at: int) -> LogValue:
     """Return the next record of a call that is still open at `at`, ns."""
     return LogValue(
         name="a2a.operation.alive",
         at=at,
         level=LogLevel.INFO,
         context=context,
+        service=service,
         body=f"{span_name(exchange)} is still running after {(at - exchange.started) // 1_000_000_000} s",
         attributes={**_log_attributes(exchange), "a2a_proxy.stream.events": exchange.events},
     )
 
 
-def finding_log(finding: Finding, context: SpanContextIds) -> LogValue:
+def finding_log(finding: Finding, context: SpanContextIds, service: str) -> LogValue:
     """Return the record of a finding about a call whose span has already been sent."""
     told: Attributes = {"a2a_proxy.finding.rule": finding.rule}
     told["a2a_proxy.finding.severity"] = finding.severity.name.lower()
@@ -66,6 +73,7 @@ def finding_log(finding: Finding, context: SpanContextIds) -> LogValue:
         at=finding.at,
         level=level,
         context=context,
+        service=service,
         body=cut_text(finding.summary),
         attributes=told,
     )

@@ -13,13 +13,13 @@ import msgspec
 
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key, split_key
-from a2a_proxy.telemetry.attributes import session_resource
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.logs import frame_log
 from a2a_proxy.telemetry.otlp_json import logs_object, spans_object
 from a2a_proxy.telemetry.request_outcome import RequestOutcome, RequestResult
 from a2a_proxy.telemetry.retry_sender import MAX_BATCH, send_in_parts, split_requests
 from a2a_proxy.telemetry.sdk import SdkBackend
+from a2a_proxy.telemetry.services import is_service_named, session_resource
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.span_reader import CallSpans, OtherRecordingLinks, SpanReader
 from a2a_proxy.telemetry.values import Attributes, LogValue, SpanValue
@@ -123,7 +123,9 @@ class RecordingExport:
     def _export_session(self, session: SessionRow, keys: set[int] | None) -> None:
         resource = session_resource(session, os.environ)
         beyond = self._other_links(session.id) if self._other_links is not None else lambda _: ()
-        spans = SpanReader(self._recording, session, self._shape, other_links=beyond)
+        spans = SpanReader(
+            self._recording, session, self._shape, fixed_service=is_service_named(os.environ), other_links=beyond
+        )
         for some in _split_batches(self._read_call_spans(session, spans, keys)):
             for request in split_requests([span for made in some for span in made.spans]):
                 self._sink.write_spans(resource, request)
@@ -148,7 +150,7 @@ class RecordingExport:
 
     def _session_logs(self, session: SessionRow, made: CallSpans) -> Iterator[LogValue]:
         rows = self._recording.read_frames(make_key(session.id, made.exchange), payloads=False)
-        return (frame_log(row.frame, made.context) for row in rows)
+        return (frame_log(row.frame, made.context, made.service) for row in rows)
 
 
 def _split_batches(values: Iterable[_Value]) -> Iterator[list[_Value]]:

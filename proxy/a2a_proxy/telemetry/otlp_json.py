@@ -5,13 +5,14 @@ In OTLP JSON, ids are hexadecimal, 64-bit numbers are strings, enumerations are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from a2a_proxy import __version__
 from a2a_proxy.telemetry.values import (
     SCHEMA_URL,
     SCOPE,
+    Attributes,
     LogLevel,
     LogValue,
     SpanEvent,
@@ -19,25 +20,45 @@ from a2a_proxy.telemetry.values import (
     SpanValue,
     Value,
     clamp_time,
+    service_resource,
     valid_value,
 )
 
+_Value = TypeVar("_Value", SpanValue, LogValue)
 _STATUS_ERROR = 2
 """STATUS_CODE_ERROR."""
 _FLAG_SAMPLED = 1
 _SCOPE_OBJECT = {"name": SCOPE, "version": __version__}
 
 
-def spans_object(resource: Mapping[str, Value], spans: Iterable[SpanValue]) -> dict[str, Any]:
+def spans_object(resource: Attributes, spans: Iterable[SpanValue]) -> dict[str, Any]:
     """Return an ExportTraceServiceRequest."""
-    scope = {"scope": _SCOPE_OBJECT, "spans": [_span_object(each) for each in spans], "schemaUrl": SCHEMA_URL}
-    return {"resourceSpans": [{"resource": {"attributes": _attribute_objects(resource)}, "scopeSpans": [scope]}]}
+    return {"resourceSpans": _resource_objects("scopeSpans", "spans", resource, spans, _span_object)}
 
 
-def logs_object(resource: Mapping[str, Value], logs: Iterable[LogValue]) -> dict[str, Any]:
+def logs_object(resource: Attributes, logs: Iterable[LogValue]) -> dict[str, Any]:
     """Return an ExportLogsServiceRequest."""
-    scope = {"scope": _SCOPE_OBJECT, "logRecords": [_log_object(each) for each in logs], "schemaUrl": SCHEMA_URL}
-    return {"resourceLogs": [{"resource": {"attributes": _attribute_objects(resource)}, "scopeLogs": [scope]}]}
+    return {"resourceLogs": _resource_objects("scopeLogs", "logRecords", resource, logs, _log_object)}
+
+
+def _resource_objects(
+    scopes: str,
+    items: str,
+    resource: Attributes,
+    values: Iterable[_Value],
+    convert: Callable[[_Value], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return the values grouped by service, each group with its resource."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for each in values:
+        groups.setdefault(each.service, []).append(convert(each))
+    return [
+        {
+            "resource": {"attributes": _attribute_objects(service_resource(resource, service))},
+            scopes: [{"scope": _SCOPE_OBJECT, items: group, "schemaUrl": SCHEMA_URL}],
+        }
+        for service, group in groups.items()
+    ]
 
 
 def _span_object(span: SpanValue) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from a2a_proxy.telemetry.values import (
     SpanValue,
     Value,
     clamp_time,
+    service_resource,
     valid_value,
 )
 
@@ -77,8 +78,8 @@ class SdkBackend:
 
     def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
         """Send one request, retried for at most `OTEL_EXPORTER_OTLP_TIMEOUT`."""
-        made = sdk_resource(resource)
-        readable = [readable_span(each, made) for each in spans]
+        resources = {service: sdk_resource(service_resource(resource, service)) for service in _services(spans)}
+        readable = [readable_span(each, resources[each.service]) for each in spans]
         self._partial_success.clear()
         outcome = self._export_outcome(lambda: self._exporter_of_spans.export(readable).name)
         if outcome.result is RequestResult.SENT and self._partial_success.rejected:
@@ -91,8 +92,8 @@ class SdkBackend:
 
     def send_logs(self, resource: Attributes, logs: Sequence[LogValue]) -> RequestOutcome:
         """Send one request with log records."""
-        made = sdk_resource(resource)
-        readable = [readable_log(each, made) for each in logs]
+        resources = {service: sdk_resource(service_resource(resource, service)) for service in _services(logs)}
+        readable = [readable_log(each, resources[each.service]) for each in logs]
         return self._export_outcome(lambda: self._exporter_of_logs.export(readable).name)
 
     def close(self) -> None:
@@ -106,6 +107,10 @@ class SdkBackend:
         if export() == "SUCCESS":
             return SENT
         return self._log_handler.get_outcome()
+
+
+def _services(values: Sequence[SpanValue] | Sequence[LogValue]) -> set[str]:
+    return {each.service for each in values}
 
 
 def _span_exporter(target: OtlpTarget, partial: PartialSuccessListener) -> SpanExporter:

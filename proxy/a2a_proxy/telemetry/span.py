@@ -40,9 +40,12 @@ def call_span(facts: CallFacts, call_events: CallEvents, shape: SpanOptions = DE
     events, dropped = call_events.list_events()
     failed = error_type(exchange)
     attributes = call_attributes(facts, call_events)
+    kind = _span_kind(exchange, shape)
+    if kind is SpanKind.SERVER:
+        attributes.pop("peer.service", None)  # the peer of a server is its client
     return SpanValue(
         name=cut_text(span_name(exchange)),
-        kind=_span_kind(exchange, shape),
+        kind=kind,
         context=facts.context,
         parent=facts.parent,
         started=exchange.started,

@@ -33,6 +33,7 @@ from a2a_proxy.telemetry.segments import (
     open_call_windows,
     segment_span,
 )
+from a2a_proxy.telemetry.services import ServiceNames
 from a2a_proxy.telemetry.span import call_span
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
 from a2a_proxy.telemetry.steps import step_spans
@@ -57,6 +58,8 @@ class CallSpans(msgspec.Struct, frozen=True):
     """Number of the exchange."""
     context: SpanContextIds
     """Context of the call's span, or of its first segment."""
+    service: str
+    """Name of the service of the spans; empty for that of the resource."""
     spans: tuple[SpanValue, ...]
     events: CallEvents
     task: Task | None
@@ -73,10 +76,14 @@ class SpanReader:
         shape: SpanOptions = DEFAULT_SPAN_OPTIONS,
         *,
         late_apart: bool = False,
+        fixed_service: bool = False,
         other_links: OtherRecordingLinks = lambda _: (),
     ) -> None:
-        """`late_apart` excludes findings made after the end of a call from its span."""
+        """`late_apart` excludes findings made after the end of a call from its span. `fixed_service` leaves the service
+        of the spans to the resource."""
         self._late_apart = late_apart
+        self._fixed_service = fixed_service
+        self._services = ServiceNames(session.facts)
         self._other_links = other_links
         self._recording = recording
         self._session = session
@@ -144,20 +151,30 @@ class SpanReader:
         connection = self._find_connection(exchange.connection)
         return connection.upstream if connection is not None else ""
 
+    def service_name(self, exchange: Exchange) -> str:
+        """Return the name of the service of the call's span; empty for that of the resource."""
+        return "" if self._fixed_service else self._agent_name(exchange)
+
+    def _agent_name(self, exchange: Exchange) -> str:
+        """Return the name of the call's agent, as known when the call began; a call for a card may return it."""
+        connection = self._find_connection(exchange.connection)
+        ended = exchange.operation in CARD_OPERATIONS and exchange.closed
+        return self._services.find_name(connection, self._cards.latest_card(connection, ended or exchange.started))
+
     def _make_call_spans(self, row: ExchangeRow, sent_count: int) -> CallSpans:
         said = read_payload_texts(self._recording, row, content=self._shape.content)
         task = self._task_of_exchange(row.exchange)
         facts, whole = self._call_facts(row, said, task), self._call_events(row, task)
         cuts = list(finished_call_windows(row.exchange, self._shape.segment, sent_count))
-        span = call_span(facts, whole, self._shape)
+        span = self._call_span(facts, whole)
         went = forwarded_context(row.exchange)
-        onward = [client_span(span, went)] if went is not None else []
+        onward = [client_span(span, went, facts.service)] if went is not None else []
         steps, left = step_spans(onward[0] if onward else span, said.reports, row.exchange.id, self._uuid)
         if left:
             told = {**span.attributes, "a2a_proxy.self_reported.left_out": left}
             span = msgspec.structs.replace(span, attributes=told)
         spans = [span] if cuts[0].is_whole_call else [*self._segment_spans(row, facts, cuts, task, whole_span=span)]
-        return CallSpans(row.exchange.id, facts.context, (*spans, *onward, *steps), whole, task)
+        return CallSpans(row.exchange.id, facts.context, span.service, (*spans, *onward, *steps), whole, task)
 
     def _call_events(self, row: ExchangeRow, task: Task | None) -> CallEvents:
         """Return the events of the whole call."""
@@ -201,9 +218,13 @@ class SpanReader:
                     passage.add_finding(finding)
             if cut.number:
                 known = msgspec.structs.replace(then, exchange=progress.exchange_at(cut.end))
-                span = whole_span if cut.last and whole_span else call_span(known, passage, self._shape)
+                span = whole_span if cut.last and whole_span else self._call_span(known, passage)
                 made.append(segment_span(span, cut, self._uuid, row.exchange.id, passage))
         return made
+
+    def _call_span(self, facts: CallFacts, events: CallEvents) -> SpanValue:
+        service = "" if self._fixed_service else facts.service
+        return msgspec.structs.replace(call_span(facts, events, self._shape), service=service)
 
     def _call_facts(self, row: ExchangeRow, texts: PayloadTexts, task: Task | None) -> CallFacts:
         exchange = row.exchange
@@ -217,6 +238,7 @@ class SpanReader:
             context=context,
             parent=parent,
             card=self._cards.latest_card(connection, exchange.closed or exchange.started),
+            service=self._agent_name(exchange),
             card_url=self._cards.latest_card_url(connection, exchange.closed or exchange.started),
             fetch=self._cards.card_fetch(row, connection),
             delivery=self._earlier_calls.push_delivery(exchange, task),

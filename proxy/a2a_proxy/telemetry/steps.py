@@ -163,6 +163,7 @@ def _step_span(step: _Step, call: SpanValue, context: SpanContextIds, parent: Sp
         started=started or step.at,
         ended=ended or step.at,
         attributes={each: value for each, value in made.items() if value not in (None, "")},
+        service=call.service,
         part=True,
     )
 

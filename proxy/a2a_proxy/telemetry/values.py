@@ -13,6 +13,8 @@ MAX_TEXT = 4096
 """Maximum characters of a text from a peer; a longer name or message is cut."""
 MAX_EVENTS = 128
 """Maximum number of events of one span; the omitted ones are counted."""
+SERVICE_NAME = "service.name"
+"""Attribute of a resource."""
 SCOPE = "a2a-proxy"
 """Name of the instrumentation scope."""
 SCHEMA_URL = "https://opentelemetry.io/schemas/1.44.0"
@@ -77,6 +79,8 @@ class SpanValue(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[SpanEvent, ...] = ()
     dropped_events: int = 0
     links: tuple[SpanLink, ...] = ()
+    service: str = ""
+    """Name of the service; empty for that of the resource."""
     error: str = ""
     """Reason of an ERROR status; empty if the status is unset."""
     part: bool = False
@@ -93,6 +97,13 @@ class LogValue(msgspec.Struct, frozen=True, kw_only=True):
     context: SpanContextIds
     body: str = ""
     attributes: Attributes = {}
+    service: str = ""
+    """Name of the service; empty for that of the resource."""
+
+
+def service_resource(resource: Attributes, service: str) -> Attributes:
+    """Return the resource of the spans or log records of this service; an empty name is that of the resource."""
+    return {**resource, SERVICE_NAME: service} if service else resource
 
 
 def cut_text(text: str) -> str:

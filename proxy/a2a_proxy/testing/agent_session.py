@@ -41,6 +41,8 @@ class AgentSession:
         """Whether there was no traffic to write into a cassette; set by `close`."""
         self.lost_notes: list[str] = []
         """Notes of a re-recorded cassette whose place no longer exists; set by `close`."""
+        self.written_note = ""
+        """The cassette that was written; set by `close`."""
         self.aside_note = ""
         """The number of calls that are in no cassette and the command that adds them; set by `close`."""
         self._folder, self._process, self._plan, self._settings = folder, process, plan, settings
@@ -124,6 +126,11 @@ class AgentSession:
         return self._status.unused
 
     @property
+    def masked_matches(self) -> tuple[str, ...]:
+        """Requests that matched only after masking, each with the call and what was masked; available after `close`."""
+        return tuple(each.removeprefix("masked match: ") for each in self._status.masked)
+
+    @property
     def _reads_recording(self) -> bool:
         return self._plan.live
 
@@ -166,8 +173,10 @@ class AgentSession:
             self.is_empty = not teardown.count_calls(self.recording, keep)
             if not self.is_empty:
                 self.lost_notes = teardown.replace_cassette(self.recording, cassette[0], keep)
+                self.written_note = display_path(cassette[0])
         elif self._plan.write is CassetteWrite.APPEND and new.exists() and teardown.count_calls(new, keep):
             teardown.append_session(new, cassette[0], keep)
+            self.written_note = f"{display_path(cassette[0])}, new calls appended"
         elif self._plan.write is CassetteWrite.ASIDE:
             self.aside_note = self._make_aside_note(new if self._plan.replay else self.recording)
 

@@ -21,10 +21,12 @@ from a2a_proxy.testing.plan import CannotPlay, CassetteWrite, RecordPlan, make_p
 from a2a_proxy.testing.plugin_state import (
     FORWARDED_TITLE,
     MARKER,
+    MASKED_TITLE,
     PHASE_KEY,
     SESSIONS_KEY,
     SUMMARY_KEY,
     UNUSED_TITLE,
+    WRITTEN_TITLE,
     typed_hosts,
 )
 from a2a_proxy.testing.settings import PluginSettings, WrongSetting, merge_settings
@@ -105,12 +107,13 @@ def _open_session(
     if session.lost_notes:
         lost = "; ".join(session.lost_notes)
         node.warn(pytest.PytestWarning(f"notes whose place does not exist in the new cassette: {lost}"))
-    if session.unused_calls and phase == "passed":
-        node.stash.setdefault(SUMMARY_KEY, []).append(
-            (UNUSED_TITLE, f"{node.nodeid}: {', '.join(session.unused_calls)}")
-        )
-    if session.aside_note:
-        node.stash.setdefault(SUMMARY_KEY, []).append((FORWARDED_TITLE, f"{node.nodeid}: {session.aside_note}"))
+    said: list[tuple[str, str]] = []
+    if phase == "passed":
+        said += [(MASKED_TITLE, each) for each in session.masked_matches]
+        said += [(UNUSED_TITLE, ", ".join(session.unused_calls))] if session.unused_calls else []
+    said += [(WRITTEN_TITLE, session.written_note)] if session.written_note else []
+    said += [(FORWARDED_TITLE, session.aside_note)] if session.aside_note else []
+    node.stash.setdefault(SUMMARY_KEY, []).extend((title, f"{node.nodeid}: {line}") for title, line in said)
     if wrong:
         _fail_test("\n\n".join(wrong))
 

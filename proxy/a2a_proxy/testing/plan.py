@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.testing.settings import PluginSettings
 
 
@@ -64,7 +65,8 @@ def make_plan(settings: PluginSettings, cassette: str, *, exists: bool, too_old:
     if found is None:
         raise CannotPlay(
             f"the cassette {cassette} does not exist\n"
-            "hint: record it from a live agent: pytest --a2a-record-mode=once --a2a-upstream=http://HOST:PORT"
+            "hint: record it from a live agent: pytest --a2a-record-mode=once --a2a-upstream=http://HOST:PORT\n"
+            f"hint: or make it from a recording: a2a-inspect export RECORDING -o {shell_line(cassette)}"
         )
     if not (too_old and found.replay):
         return found

@@ -15,12 +15,14 @@ import pytest
 from a2a_proxy.testing.plugin_state import (
     FORWARDED_TITLE,
     MARKER,
+    MASKED_TITLE,
     ORPHANS_TITLE,
     PHASE_KEY,
     SESSIONS_KEY,
     SUMMARY_ATTRIBUTE,
     SUMMARY_KEY,
     UNUSED_TITLE,
+    WRITTEN_TITLE,
     typed_hosts,
 )
 
@@ -193,12 +195,12 @@ class RunSummary:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """List unused calls and cassettes, and calls that are in no cassette."""
+        """List masked matches, cassettes recorded, unused calls and cassettes, and calls that are in no cassette."""
         said = [*self.lines, *((ORPHANS_TITLE, each) for each in sorted(self.orphans))]
         if not said:
             return
         terminalreporter.section("A2A cassettes")
-        for title in (UNUSED_TITLE, FORWARDED_TITLE, ORPHANS_TITLE):
+        for title in (WRITTEN_TITLE, MASKED_TITLE, UNUSED_TITLE, FORWARDED_TITLE, ORPHANS_TITLE):
             lines = [line for of, line in said if of == title]
             for line in [f"{title}:", *(f"  {line}" for line in lines)] if lines else ():
                 terminalreporter.line(line)

@@ -23,6 +23,8 @@ SUMMARY_KEY: pytest.StashKey[list[tuple[str, str]]] = pytest.StashKey()
 SUMMARY_ATTRIBUTE = "a2a_summed"
 """Attribute of a report that holds the SUMMARY_KEY lines of its test. pytest-xdist carries it to the main process."""
 UNUSED_TITLE = "recorded calls that no test makes"
+MASKED_TITLE = "requests that equal a recorded one only after masking"
+WRITTEN_TITLE = "cassettes recorded"
 FORWARDED_TITLE = "calls that the live agent answered and that are in no cassette (mode spy)"
 ORPHANS_TITLE = "cassettes that no test uses"
 

@@ -7,6 +7,9 @@ from enum import StrEnum
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 """The HTTP/2 connection preface (RFC 9113, 3.4)."""
 
+TLS_BYTE = 0x16
+"""The first byte of a TLS connection: a record of type handshake (RFC 8446, 5.1)."""
+
 MAX_PREFIX = 64
 """Number of bytes after which the result is never `None`."""
 
@@ -32,7 +35,7 @@ def detect_protocol(prefix: bytes | bytearray) -> ProtocolKind | None:
         return None
     if prefix[: len(PREFACE)] == PREFACE[: len(prefix)]:
         return ProtocolKind.H2C if len(prefix) >= len(PREFACE) else None
-    if prefix[0] == 0x16:
+    if prefix[0] == TLS_BYTE:
         return _detect_tls(prefix)
     return _detect_http1(prefix)
 

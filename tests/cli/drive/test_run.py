@@ -196,7 +196,10 @@ def test_an_unreachable_agent_is_an_error(drive: Callable[..., int]) -> None:
         ({"speed": "-1"}, "--speed"),
         ({"timeout": 0.0}, "--timeout"),
         ({"header": ("Bearer secret",)}, "--header"),
-        ({"ignore": ("..",)}, "--ignore"),
+        ({"ignore": ("..",)}, "--ignore: '..' is not a path in a message"),
+        ({"normalize": ("(",)}, "--normalize: '\\(' is not a regular expression"),
+        ({"match_on": ("text,texts",)}, "--match-on: 'texts' is not one of tenant, task"),
+        ({"match_on": ("no_such_module:matcher",)}, "no_such_module:matcher cannot be imported"),
         ({"strict": True, "shape": True}, "contradict"),
         ({"upstream": ""}, "--upstream is missing"),
     ],
@@ -205,6 +208,21 @@ def test_invalid_arguments_are_refused(drive: Callable[..., int], more: dict[str
     with pytest.raises(UserError, match=message) as wrong:
         drive(**more)
     assert "secret" not in wrong.value.message
+
+
+def test_names_and_functions_choose_what_counts(
+    drive: Callable[..., int], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As for `replay`: only these, and the reason of a function is in the report."""
+    (tmp_path / "drive_matchers.py").write_text(
+        "def no_streams(recorded, live):\n    assert not isinstance(live.value, list), 'a stream of events'\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    assert drive(match_on=("text,task",)) == 0
+    capsys.readouterr()
+    assert drive(match_on=("text", "drive_matchers:no_streams")) == 1
+    assert "a stream of events" in capsys.readouterr().out
 
 
 def test_headers_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

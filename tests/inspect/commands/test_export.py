@@ -43,17 +43,32 @@ def test_matching_exchanges_are_exported_whole(tmp_path: Path, capfd: pytest.Cap
     export_recording(ExportOptions(DEMO, f"task:{task}"), target, "jsonl")
     with open_recording_or_cassette(target) as part, open_recording_or_cassette(DEMO) as whole:
         kept = [row.exchange for row in part.read_exchanges()]
-        assert kept == [row.exchange for row in whole.find_exchanges(f"task:{task}")]
+        card = next(row.exchange for row in whole.read_exchanges() if row.exchange.operation == "GetAgentCard")
+        assert kept == [card, *(row.exchange for row in whole.find_exchanges(f"task:{task}"))]
         for one in kept:
             key = 1 << 40 | one.id
             assert [row.frame for row in part.read_frames(key)] == [row.frame for row in whole.read_frames(key)]
         assert [row.task.task_id for row in part.read_tasks()] == [task]
-        assert {number for row in part.read_tasks() for number in row.task.exchanges} == {one.id for one in kept}
+        assert {number for row in part.read_tasks() for number in row.task.exchanges} == {one.id for one in kept[1:]}
         assert {row.connection.id for row in part.read_connections()} == {one.connection for one in kept}
-        assert part.read_sessions()[0].complete == f"only what matches task:{task}"
+        assert part.read_sessions()[0].complete == f"only what matches task:{task} and the agent card"
         found = [row.finding for row in whole.read_findings() if row.finding.exchange in {one.id for one in kept}]
         assert [row.finding for row in part.read_findings()] == found
     assert capfd.readouterr().err == f"{len(kept)} exchange{'s' * (len(kept) > 1)} written to {target}\n"
+
+
+def test_only_a_cassette_file_has_the_agent_card_too(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A replay of it would answer 404 to its clients. In other formats, and on a terminal, only the matches are."""
+    for form, target in (("jsonl", tmp_path / "a.a2a.jsonl"), ("har", tmp_path / "a.har"), ("jsonl", None)):
+        export_recording(ExportOptions(DEMO, "op:SendMessage"), target, form)
+        written = capfd.readouterr().out if target is None else target.read_text()
+        assert ("agent-card.json" in written) == (target is not None and form == "jsonl")
+
+
+def test_a_missing_folder_is_named_with_the_command_that_creates_it(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        export_recording(ExportOptions(DEMO), tmp_path / "no" / "such" / "x.a2a.jsonl", "jsonl")
+    assert caught.value.hint == f"create the folder first: mkdir -p {tmp_path}/no/such"
 
 
 @pytest.mark.parametrize("form", ["jsonl", "har"])

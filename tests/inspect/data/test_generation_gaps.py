@@ -21,7 +21,7 @@ from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 from support_inspect import live
 
 SAMPLE = Path(__file__).parents[3] / "recordings" / "generations.a2a.jsonl"
-LINE = "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at 5"
+LINE = "generations 1-3 5-6, 4 missed on #1, healed by #2 GetTask at generation 5"
 
 
 def stream(number: int) -> ExchangeStream:

@@ -9,7 +9,7 @@ import pytest
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.replay.core.miss import MissKind
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy
-from support_replay import TASK, Stage, call, message, one, said, script, status, task
+from support_replay import MS, TASK, Stage, artifact, call, message, one, said, script, status, task
 
 UUIDS = [f"{number}1111111-aaaa-4aaa-8aaa-111111111111" for number in range(1, 7)]
 
@@ -29,12 +29,12 @@ GATHER = talk(2, f"gather {UUIDS[0]} 8 10", f"gathered for {UUIDS[0]}")
 
 
 def test_a_prompt_with_todays_date_and_a_request_id_matches() -> None:
-    recorded = talk(1, "Today is 2026-11-22, request id: abc-123. Book a table for 4.")
+    recorded = talk(1, "Today is 2023-11-14, request id: abc-123. Book a table for 4.")
     stage = Stage(script(recorded))
-    assert stage.ask("SendMessage", message("Today is 2026-11-23, request id: zyx-9. Book a table for 4.")).call
+    assert stage.ask("SendMessage", message("Today is 2023-11-15, request id: zyx-9. Book a table for 4.")).call
     [match] = stage.player.masked_matches
     assert match.text == (
-        'masked match: SendMessage "Today is 2026-11-23, request id: zyx-9. Book a table for 4." '
+        'masked match: SendMessage "Today is 2023-11-15, request id: zyx-9. Book a table for 4." '
         "equals #1 except for: date, request id"
     )
     assert not stage.player.allowed_misses
@@ -134,10 +134,10 @@ def test_data_members_are_masked() -> None:
     def asking(**data: Any) -> dict[str, Any]:
         return {"message": {"messageId": "m", "parts": [{"data": data}]}}
 
-    recorded = call(1, "SendMessage", asking(now=1732368042, requestId="a", day="2026-11-22", n=10), ("s", 1, "end"))
+    recorded = call(1, "SendMessage", asking(now=1700000001, requestId="a", day="2023-11-14", n=10), ("s", 1, "end"))
     stage = Stage(script(recorded))
-    assert stage.miss("SendMessage", asking(now=1732368042, requestId="a", day="2026-11-22", n=1000))
-    assert stage.ask("SendMessage", asking(now=1763900000.5, requestId="b", day="2026-11-23", n=10)).call is recorded
+    assert stage.miss("SendMessage", asking(now=1700000001, requestId="a", day="2023-11-14", n=1000))
+    assert stage.ask("SendMessage", asking(now=1700040000.5, requestId="b", day="2023-11-15", n=10)).call is recorded
     assert stage.player.masked_matches[0].text.endswith("except for: date, epoch time, request id")
 
 
@@ -147,28 +147,119 @@ def test_a_message_of_a_live_stream_matches_after_masking() -> None:
         "SendLiveMessage",
         message("deploy"),
         ("s", 5, status(TaskState.INPUT_REQUIRED)),
-        ("c", 9, message("yes, at 2026-11-22")),
+        ("c", 9, message("yes, at 2023-11-14")),
         ("s", 10, status(TaskState.COMPLETED)),
         ("s", 11, "end"),
     )
     stage = Stage(script(asks))
     play = stage.ask("SendLiveMessage", message("deploy"))
     stage.run(play)
-    play.on_client_message(message("yes, at 2026-11-23"), stage.now)
+    play.on_client_message(message("yes, at 2023-11-15"), stage.now)
     assert said(stage.run(play))[-2:] == ["completed", "end"]
     assert [match.place for match in stage.player.masked_matches] == ["#7.2"]
 
 
 def test_credentials_of_a_masked_request_are_not_reported() -> None:
     secret = "Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
-    stage = Stage(script(talk(1, f"use {secret} on 2026-11-22")))
-    stage.ask("SendMessage", message(f"use {secret} on 2026-11-23"))
+    stage = Stage(script(talk(1, f"use {secret} on 2023-11-14")))
+    stage.ask("SendMessage", message(f"use {secret} on 2023-11-15"))
     [match] = stage.player.masked_matches
     assert "eyJ" not in match.text
     assert "eyJ" not in str(match.detail())
 
 
 def test_a_label_matches_any_value_in_a_masked_request() -> None:
-    stage = Stage(script(talk(1, "my key is redacted-0123456789ab on 2026-11-22", "used redacted-0123456789ab")))
-    play = stage.ask("SendMessage", message("my key is hunter2 on 2026-11-23"))
+    stage = Stage(script(talk(1, "my key is redacted-0123456789ab on 2023-11-14", "used redacted-0123456789ab")))
+    play = stage.ask("SendMessage", message("my key is hunter2 on 2023-11-15"))
     assert one(stage.run(play))["message"]["parts"] == [{"text": "used hunter2"}]
+
+
+def test_a_date_that_is_not_of_the_run_counts() -> None:
+    """A booking. The recording and the stage are on 2023-11-14."""
+    stage = Stage(
+        script(talk(1, "Book a table on 2023-12-24, request id: a1"), talk(2, "It is 2023-11-14. Leave now."))
+    )
+    assert stage.miss("SendMessage", message("Book a table on 2024-02-14, request id: b2")).nearest == "#1"
+    assert stage.miss("SendMessage", message("Book a table on 2023-11-14, request id: b2")).nearest == "#1"
+    assert stage.miss("SendMessage", message("It is 2023-12-24. Leave now.")).nearest == "#2"
+    assert stage.ask("SendMessage", message("Book a table on 2023-12-24, request id: b2")).call.place == "#1"
+    assert stage.ask("SendMessage", message("It is Wednesday, 15 November 2023. Leave now.")).call.place == "#2"
+
+
+def test_an_equal_date_never_stops_to_match() -> None:
+    """A fixed date that is near the day of the recording, in a request with an id: replayed a year later."""
+    stage = Stage(script(talk(1, "Book a table on 2023-11-15, request id: a1")))
+    stage.now += 365 * 86_400_000 * MS
+    assert stage.ask("SendMessage", message("Book a table on 2023-11-15, request id: b2"))
+
+
+def test_a_time_without_a_date_counts() -> None:
+    stage = Stage(script(talk(1, "Book a table at 19:30, request id: a1")))
+    assert stage.miss("SendMessage", message("Book a table at 22:15, request id: a1")).nearest == "#1"
+
+
+OTHER = "33333333-cccc-4ccc-8ccc-333333333333"
+RUNS = [f"{number}4444444-dddd-4ddd-8ddd-444444444444" for number in range(6)]
+
+
+def conversation(first: int, prompt: str, identifier: str, *, echo: str, then: Any = None) -> list[Any]:
+    """Return the calls of a conversation: the prompt, and what the client does `then`."""
+    opened = [("s", 1, task(identifier=identifier)), ("s", 2, artifact(f"for {echo}", identifier=identifier))]
+    calls = [call(first, "SendStreamingMessage", message(prompt), *opened, ("s", 3, "end"), began=first)]
+    if then is not None:
+        calls.append(call(first + 1, *then, ("s", 1, "end"), began=first + 1))
+    return calls
+
+
+@pytest.mark.parametrize("normalize", [(), (r"[0-9a-f-]{36}",)])
+def test_the_client_selects_among_conversations_that_differ_in_masked_values(normalize: tuple[str, ...]) -> None:
+    """Two runs of one client, recorded one after the other; only the second one looks at its task afterwards."""
+    look = ("GetTask", {"id": OTHER}, ("s", 1, task(TaskState.COMPLETED, OTHER, metadata={"for": RUNS[1]})))
+    stage = Stage(
+        script(
+            *conversation(1, f"report {RUNS[0]}", TASK, echo=RUNS[0]),
+            *conversation(3, f"report {RUNS[1]}", OTHER, echo=RUNS[1], then=look),
+        ),
+        normalize=normalize,
+    )
+    stage.run(stage.ask("SendStreamingMessage", message(f"report {RUNS[5]}")))
+    told = one(stage.run(stage.ask("GetTask", {"id": TASK})))["task"]
+    assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_COMPLETED")
+    assert told["metadata"] == {"for": RUNS[0] if normalize else RUNS[5]}, "as in the stream"
+    assert not stage.player.misses
+
+
+def test_a_conversation_with_another_amount_is_not_selected() -> None:
+    look = ("GetTask", {"id": OTHER}, ("s", 1, task(TaskState.COMPLETED, OTHER)))
+    first = conversation(1, f"pay 10 EUR {RUNS[0]}", TASK, echo="x")
+    stage = Stage(script(*first, *conversation(3, f"pay 1000 EUR {RUNS[1]}", OTHER, echo="x", then=look)))
+    stage.run(stage.ask("SendStreamingMessage", message(f"pay 10 EUR {RUNS[5]}")))
+    assert stage.miss("GetTask", {"id": TASK}).nearest == "#4"
+
+
+def test_the_message_that_selects_a_conversation_may_be_masked() -> None:
+    no = ("SendMessage", message(f"no, {RUNS[3]}", taskId=OTHER), ("s", 1, task(TaskState.REJECTED, OTHER)))
+    first = conversation(1, f"report {RUNS[0]}", TASK, echo=RUNS[0])
+    stage = Stage(script(*first, *conversation(3, f"report {RUNS[1]}", OTHER, echo=RUNS[1], then=no)))
+    stage.run(stage.ask("SendStreamingMessage", message(f"report {RUNS[4]}")))
+    told = one(stage.run(stage.ask("SendMessage", message(f"no, {RUNS[5]}", taskId=TASK))))["task"]
+    assert (told["id"], told["status"]["state"]) == (TASK, "TASK_STATE_REJECTED")
+    assert [each.place for each in stage.player.masked_matches] == ["#1", "#4"]
+
+
+@pytest.mark.parametrize("last", ["no", f"no, {RUNS[2]}"])
+def test_the_message_of_a_live_stream_selects_among_streams_that_differ_in_masked_values(last: str) -> None:
+    """`last` is sent as recorded, or with another UUID."""
+
+    def asks(number: int, words: str, reply: str, state: TaskState, identifier: str) -> Any:
+        question = ("s", 5, status(TaskState.INPUT_REQUIRED, identifier))
+        end = (("s", 10, status(state, identifier)), ("s", 11, "end"))
+        return call(number, "SendLiveMessage", message(words), question, ("c", 9, message(reply)), *end, began=number)
+
+    first = asks(1, f"deploy {RUNS[0]}", f"yes, {RUNS[0]}", TaskState.COMPLETED, TASK)
+    stage = Stage(script(first, asks(2, f"deploy {RUNS[1]}", last, TaskState.REJECTED, OTHER)))
+    play = stage.ask("SendLiveMessage", message(f"deploy {RUNS[5]}"))
+    stage.run(play)
+    play.on_client_message(message(last.replace(RUNS[2], RUNS[4])), stage.now)
+    assert said(stage.run(play))[-2:] == ["rejected", "end"]
+    assert not stage.player.misses

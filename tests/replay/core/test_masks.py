@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.replay.core.masks import coarse_text, iter_masked, mask_members, mask_text
+from a2a_proxy.replay.core.masks import coarse_text, is_of_run, iter_masked, mask_members, mask_text
 
 UUIDS = "11111111-aaaa-4aaa-8aaa-111111111111", "7d444840-9dc0-11d1-b245-5ffdce74fad2"
 EQUAL = {
@@ -14,8 +16,12 @@ EQUAL = {
     "hex of a uuid": ("id 4bf92f3577b34da6a3ce929d0e0e4736", "id 0af7651916cd43dd8448eb211c80319c"),
     "date": ("Today is 2026-11-22.", "Today is 2026-11-23."),
     "week": ("in 2026-W47", "in 2026-W48-1"),
-    "time": ("at 13:40", "at 09:05:59.125Z"),
     "date and time": ("2026-11-22T13:40:42.125+01:00", "2026-11-23 09:05"),
+    "log form": ("Mon Nov 23 16:43:00 2026", "Fri, 20 Nov 2026 09:05:00 GMT"),
+    "long": ("Today is Monday, 23 November 2026.", "Today is November 9th, 2026."),
+    "without a year": ("Today is Nov 23", "Today is 2 December"),
+    "dotted": ("23.11.2026", "9.1.2027"),
+    "slashes": ("11/23/2026", "1/9/2027"),
     "basic form": ("20261122T134042Z", "20261123T090500.5Z"),
     "seconds": ("now: 1732368042", "now: 1763900000.25"),
     "milliseconds": ("now: 1732368042123", "now: 1763900000250"),
@@ -33,7 +39,12 @@ DIFFERENT = {
     "version": ("1.2.3", "1.2.4"),
     "no date": ("2026-13-01", "2026-14-01"),
     "request without id": ("request 10 items", "request 11 items"),
-    "kinds": ("at 13:40", "at 2026-11-23"),
+    "kinds": ("at 1763900000", "at 2026-11-23"),
+    "time": ("at 13:40", "at 09:05:59.125Z"),
+    "time beside a date": ("on 2026-11-22 at 19:30", "on 2026-11-22 at 22:15"),
+    "weekday": ("on Monday", "on Tuesday"),
+    "month": ("in November 2026", "in December 2026"),
+    "dotted numbers": ("1.11.23.2026", "1.11.24.2026"),
     "phone": ("call 2125550123", "call 2125550124"),
 }
 
@@ -74,6 +85,27 @@ _VALUES = st.one_of(
     st.from_regex(r"req_[a-z]{0,4}[0-9][a-z0-9]{0,8}", fullmatch=True),
 )
 _FIXED = st.text(alphabet="ab :-_.,#\n", max_size=12)
+
+
+NOON = int(datetime(2026, 11, 23, 12, tzinfo=UTC).timestamp())
+OF_RUN = [
+    "2026-11-23", "2026-11-22", "2026-11-24", "2026/11/23", "2026-W48-1", "23.11.2026", "11/23/2026", "23-11-2026",
+    "Monday, 23 November 2026", "Mon Nov 23 16:43:00 2026", "November 23rd, 2026", "23 Nov", "Nov 23", "23-Nov-2026",
+    "2026-11-23T19:30:00+01:00", "20261123T134042Z", f"{NOON + 80_000}.25", f"{NOON - 80_000}000",
+]  # fmt: skip
+NOT_OF_RUN = [
+    "2026-12-24", "2026-11-25", "2025-11-23", "2026-W49", "24.12.2026", "11.12.2026", "Thursday, 24 December 2026",
+    "Dec 24", "23 November 2025", "Nov 23 16:43:00 2025", "2026-12-24T19:30", f"{NOON + 90_000}", f"{NOON - 90_000}000",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [(each, True) for each in OF_RUN] + [(each, False) for each in NOT_OF_RUN]
+)
+def test_only_dates_and_times_within_a_day_are_of_the_run(text: str, expected: bool) -> None:
+    [(kind, value)] = iter_masked(f"at {text}, go")
+    assert value == text
+    assert is_of_run(kind, value, NOON * 10**9) is (text in OF_RUN)
 
 
 @given(st.lists(st.tuples(_FIXED, _VALUES, _VALUES), max_size=4))

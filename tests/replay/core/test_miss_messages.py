@@ -66,6 +66,7 @@ def test_different_arguments() -> None:
         '    $.message.parts[0].text: recorded "Book a table by the water", requested "Book two tables by the water"\n'
         "  hint: show it: a2a-inspect show talk.a2a.db 3\n"
         "  hint: the task is not the recorded call's: use the task id that this replay has sent\n"
+        "  hint: leave out a part that differs in every run: --normalize 'REGEX'\n"
         "  hint: answer it nevertheless: --match loose, or --match by-operation\n"
         "  hint: record it again if the agent or the client has changed"
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proto import message_class
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, json_text, rest, rest_error, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import (
@@ -120,6 +121,32 @@ def test_an_error_under_a_status_of_success_is_no_result() -> None:
 def test_undecodable_bodies_are_not_judged() -> None:
     assert not found(http("POST", "/message:send", '{"message":', answer=json_text(agent_reply())))
     assert not found(rest("POST", "/tasks/t1:cancel", None, task("CANCELED")))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nanos", "wrong"),
+    [
+        (253_402_300_799, 999_999_999, False),
+        (-62_135_596_800, 0, False),
+        (253_402_300_800, 0, True),
+        (-62_135_596_801, 0, True),
+        (1_790_000_000_000, 0, True),  # ms
+        (0, -1, True),
+        (0, 1_000_000_000, True),
+    ],
+)
+def test_times_of_protobuf(seconds: int, nanos: int, wrong: bool) -> None:
+    """A time out of range has no JSON form; in an answer, and in an event of a stream."""
+    task_made: Any = message_class("1.0", "Task")(id="t1", context_id="c1")
+    event: Any = message_class("1.0", "StreamResponse")()
+    event.status_update.task_id, event.status_update.context_id = "t1", "c1"
+    for each in (task_made.status, event.status_update.status):
+        each.state = 2
+        each.timestamp.seconds, each.timestamp.nanos = seconds, nanos
+    answer = grpc("GetTask", GET, task_made.SerializeToString())
+    assert found(answer) == [("SCH-008", "status.timestamp")] * wrong
+    stream = grpc("SendStreamingMessage", send(), snapshot(), event.SerializeToString(), status("COMPLETED"))
+    assert found(stream) == [("SCH-008", "statusUpdate.status.timestamp")] * wrong
 
 
 def test_enum_numbers() -> None:

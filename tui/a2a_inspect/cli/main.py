@@ -34,7 +34,8 @@ _HELP = """Inspect recordings of A2A traffic, including recordings that are stil
   a2a-inspect show 2 --payloads    print one exchange with decoded payloads
   a2a-inspect export html          write a report for a browser
 
-Without a FILE, commands use the newest recording in the state directory.
+Without a FILE, commands use the last recording that a proxy of yours began,
+also with --record; `help recordings` says where.
 """
 
 

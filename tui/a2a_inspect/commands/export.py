@@ -14,11 +14,13 @@ from a2a_inspect.data.recording_choice import STDOUT, open_recording
 from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.export import export_selection
+from a2a_inspect.formats.registry import DEFAULT_FORMAT
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.query.sql import Rows
+from a2a_proxy.recording.tools.trim import needed_cards
 
 
 class ExportOptions(msgspec.Struct, frozen=True):
@@ -37,7 +39,8 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
     Raises:
         UserError: a file cannot be read or written, the filter or a policy is not valid, or nothing matches the filter.
     """
-    with interrupt_on_signals(), open_selection(export_options) as export:
+    is_cassette = form == DEFAULT_FORMAT and target not in (None, STDOUT)
+    with interrupt_on_signals(), open_selection(export_options, with_cards=is_cassette) as export:
         if target is None or target == STDOUT:
             sys.stdout.flush()
             export_selection(export, sys.stdout.buffer, form, **options)
@@ -47,10 +50,11 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
 
 
 @contextlib.contextmanager
-def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
+def open_selection(export_options: ExportOptions, *, with_cards: bool = False) -> Iterator[ExportSelection]:
     """Open the selected exchanges for reading, redacted as the policy demands.
 
-    Converts errors of the recording raised in the block to UserError.
+    `with_cards` adds the agent cards without which clients cannot start a replay of the selected exchanges. Converts
+    errors of the recording raised in the block to UserError.
 
     Raises:
         UserError: as `export_recording`.
@@ -65,10 +69,14 @@ def open_selection(export_options: ExportOptions) -> Iterator[ExportSelection]:
         if keys is not None and not keys:
             listing = shell_line("a2a-inspect", "ls", recording.path)
             raise UserError(f"nothing matches {make_visible(export_options.where)}", f"list the exchanges: {listing}")
+        cards = needed_cards(recording, keys) if with_cards and keys is not None else set()
+        if keys is not None:
+            keys |= cards
         with open_redacted_view(recording, keys, export_options.redaction) as (clean, kept_keys):
             words = (
                 export_options.redaction.redact_choice(f"what matches {export_options.where}")
                 if export_options.where
                 else ""
             )
+            words += " and the agent card" if cards else ""
             yield ExportSelection(clean, None if kept_keys is None else frozenset(kept_keys), words)

@@ -27,7 +27,7 @@ _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
 def session_line(session: SessionRow) -> str:
     """Return `session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
     facts = session.facts
-    ways = ", ".join(f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False))
+    ways = ", ".join(text.session_routes(facts))
     return (
         f"session {session.id}  {text.format_date_time(facts.started)}  {make_visible(ways)}  "
         f"{_completeness_words(session)}"

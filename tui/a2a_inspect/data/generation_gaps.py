@@ -25,7 +25,8 @@ def missed_generation_words(recording: Recording, session: int, gap: MissedGener
     words = f"generation {generations.format_range(gap.first, gap.last)} missed"
     if not gap.healed:
         return words
-    return f"{words}, {generations.healed_label(gap, lambda number: operation_of(recording, session, number))}"
+    healed = generations.healed_label(gap, lambda number: operation_of(recording, session, number), noun="")
+    return f"{words}, {healed}"
 
 
 def read_gaps(recording: Recording, row: ExchangeRow, until: int = 0) -> GapWords:

@@ -283,11 +283,11 @@ class _RecordingReader:
         return self._snapshot
 
     def _read_lag(self, sessions: tuple[SessionRow, ...]) -> int:
-        """Return the largest lag in whole seconds, ns."""
+        """Return the largest lag, rounded to seconds, ns."""
         now = time.time_ns()
         lags = (recording_lag(each.facts.uuid, each.position, now) for each in sessions if not each.how)
         lag = max(lags, default=0)
-        return lag - lag % 1_000_000_000 if lag >= MIN_LAG else 0
+        return (lag + 500_000_000) // 1_000_000_000 * 1_000_000_000 if lag >= MIN_LAG else 0
 
     def _count_unlisted(self, session: SessionRow) -> int:
         """Return the number of findings that only the totals of a session have; they are made at its end."""

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.registry import FORMATS
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 
 
@@ -49,7 +50,9 @@ def new_file(target: Path) -> Iterator[BinaryIO]:
         raise _target_exists_error(target) from wrong
     except OSError as wrong:
         why = (wrong.strerror or str(wrong)).lower()
-        raise RecordingError(f"cannot write {target}: {why}", "name another file") from wrong
+        create = f"create the folder first: {shell_line('mkdir', '-p', str(target.parent))}"
+        hint = "name another file" if target.parent.is_dir() else create
+        raise RecordingError(f"cannot write {target}: {why}", hint) from wrong
 
 
 def _target_exists_error(target: Path) -> RecordingError:

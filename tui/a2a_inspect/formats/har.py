@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har_entry import format_time, har_entry
 from a2a_proxy import __version__
+from a2a_proxy.present import text
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
@@ -39,11 +40,10 @@ def page_id(session: int) -> str:
 
 
 def _session_page(row: SessionRow) -> dict[str, Any]:
-    ways = zip(row.facts.listens, row.facts.upstreams, strict=False)
     return {
         "startedDateTime": format_time(row.facts.started),
         "id": page_id(row.id),
-        "title": ", ".join(f"{listen} -> {upstream}" for listen, upstream in ways) or f"session {row.id}",
+        "title": ", ".join(text.session_routes(row.facts)) or f"session {row.id}",
         "pageTimings": {"onContentLoad": -1, "onLoad": -1},
         "comment": row.complete or "still being recorded",
     }

@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.match_options import parse_match_on, parse_match_rule
 from a2a_proxy.drive.compare_policy import ComparePolicy
 from a2a_proxy.drive.request import Credentials
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
-from a2a_proxy.recording.difference.paths import PathError, parse_path
 from a2a_proxy.redaction.labels import is_label
-from a2a_proxy.replay.core.match_rules import MatchRuleError, check_expressions
+from a2a_proxy.replay.core.match_rules import MatchName, check_expressions, parse_ignored
 
 HEADERS_VARIABLE = "A2A_PROXY_DRIVE_HEADERS"
 """Environment variable with headers, one per line, for credentials that must not appear in a list of processes."""
@@ -81,22 +81,27 @@ def parse_credentials(words: tuple[str, ...]) -> Credentials:
 
 
 def parse_compare_policy(
-    strict: bool, shape: bool, ignore: tuple[str, ...], normalize: tuple[str, ...] = ()
+    strict: bool,
+    shape: bool,
+    ignore: tuple[str, ...],
+    normalize: tuple[str, ...] = (),
+    match_on: tuple[str, ...] = (),
 ) -> ComparePolicy:
-    """Return the comparison policy of the options. Raises UserError if they contradict each other or a path is
-    invalid.
+    """Return the comparison policy of the options. Raises UserError if they contradict each other, or a path or
+    expression is invalid.
     """
     if strict and shape:
         raise UserError("--strict and --shape contradict each other", "choose one of them")
-    try:
-        normalize = check_expressions(normalize)
-    except MatchRuleError as wrong:
-        raise UserError(f"--normalize: {wrong}", "for example: --normalize 'order-[0-9]+'") from wrong
-    try:
-        return ComparePolicy(strict, shape, normalize=normalize, ignore=tuple(map(parse_path, ignore)))
-    except PathError as wrong:
-        hint = "for example: --ignore '$.statusUpdate.status.message', --ignore text, --ignore headers"
-        raise UserError(f"--ignore {str(wrong)!r} is not a path in a message", hint) from wrong
+    selected = parse_match_on(match_on)
+    names = frozenset(each for each in selected if isinstance(each, MatchName))
+    return ComparePolicy(
+        strict,
+        shape,
+        normalize=parse_match_rule("--normalize", check_expressions, normalize),
+        ignore=parse_match_rule("--ignore", parse_ignored, ignore),
+        match_on=names if match_on else None,
+        matchers=tuple(each for each in selected if not isinstance(each, MatchName)),
+    )
 
 
 def drive_command_options(
@@ -115,9 +120,10 @@ def drive_command_options(
     _check_target(typed["upstream"], typed["command"], binding, typed["recording"])
     if not 0 < timeout < 86_400:
         raise UserError(f"--timeout: {timeout:g} is not a valid number of seconds", "for example: --timeout 30")
+    rules = typed.pop("normalize", ()), typed.pop("match_on", ())
     return DriveCommandOptions(
         credentials=parse_credentials(header),
-        compare_policy=parse_compare_policy(strict, shape, ignore, typed.pop("normalize", ())),
+        compare_policy=parse_compare_policy(strict, shape, ignore, *rules),
         speed=parse_speed(speed),
         timeout=timeout,
         target=RequestedTarget(_parse_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),

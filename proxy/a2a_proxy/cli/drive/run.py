@@ -34,6 +34,7 @@ from a2a_proxy.drive.compare_policy import add_skipped, apply_policy
 from a2a_proxy.drive.grpc import GrpcTransport
 from a2a_proxy.drive.http import HttpTransport
 from a2a_proxy.drive.load import load_plan
+from a2a_proxy.drive.matched_parts import apply_matchers
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
 from a2a_proxy.drive.request import Credentials, header_labels
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
@@ -43,7 +44,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette
-from a2a_proxy.recording.difference.runs import compare_runs, take_run
+from a2a_proxy.recording.difference.runs import RunDifference, compare_runs, take_run
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.reader import Recording
@@ -231,6 +232,9 @@ def _compare_runs(
                 options.compare_policy, calls_without_credentials=without_credentials, given_headers=given_headers
             ),
         )
+        if matchers := options.compare_policy.matchers:
+            matches = [apply_matchers(each, recording, live, matchers) for each in difference.matches]
+            difference = RunDifference(matches, difference.tasks, difference.cut)
     return DriveReport(
         str(options.recording),
         shlex.join(options.command) or options.upstream,

@@ -204,7 +204,8 @@ def _mark_partial(row: SessionRow, selection: Selection | None) -> SessionRow:
 def session_line(row: SessionRow) -> Line:
     """Return a session as in the first line of a cassette."""
     facts = msgspec.to_builtins(row.facts)
-    if not facts["redaction"]:
-        del facts["redaction"]
+    for name in ("redaction", "names"):
+        if not facts[name]:
+            del facts[name]
     state = {"how": row.how, "complete": row.complete, "lost": row.lost, "edits": row.edits}
     return {**facts, "ended": row.ended - row.facts.started if row.ended else None, **state}

@@ -39,6 +39,8 @@ _MAX_CACHED_VALUES = 65_536
 _NO_GENERATIONS = (None, None, 0)
 _NO_SENT_TRACE = (None,)
 _NO_PROCESS = (None,)
+_NO_SESSION_LISTS = (None, None)
+"""Redaction and names of the agents, which files from before versions 6 and 10 lack."""
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
@@ -103,10 +105,11 @@ class RowDecoder:
     def decode_session(self, row: Row) -> SessionRow:
         """Build a value from a row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
-        how, complete, lost, edits, segment, position, snapshot, *redaction = rest
+        how, complete, lost, edits, segment, position, snapshot, *later = rest
         self._started[number] = started
-        lists = (_decode_texts(text) for text in (command, listens, upstreams, next(iter(redaction), None)))
-        words = dict(zip(("command", "listens", "upstreams", "redaction"), lists, strict=True))
+        redaction, names = (*later, *_NO_SESSION_LISTS)[: len(_NO_SESSION_LISTS)]
+        lists = (_decode_texts(text) for text in (command, listens, upstreams, redaction, names))
+        words = dict(zip(("command", "listens", "upstreams", "redaction", "names"), lists, strict=True))
         return SessionRow(
             id=number,
             facts=SessionFacts(uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words),

@@ -26,6 +26,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     listens: tuple[str, ...] = ()
     upstreams: tuple[str, ...] = ()
     """As the user wrote them, without user info; parallel to `listens`."""
+    names: tuple[str, ...] = ()
+    """Names that the user gave to the agents, parallel to `listens`; empty if there are none."""
     clock: str = ""
     """How the times were taken: `utc+02:00, monotonic from start`."""
     pid: int = 0

@@ -15,6 +15,7 @@ from a2a_proxy.recording.store.schema import (
     SINCE_6,
     SINCE_7,
     SINCE_9,
+    SINCE_10,
     VIEW_NAMES,
     VIEWS,
     adapt_script,
@@ -78,6 +79,11 @@ def m009_client_processes(db: sqlite3.Connection) -> None:
     _add_columns(db, SINCE_9)
 
 
+def m010_agent_names(db: sqlite3.Connection) -> None:
+    """Add the column for the names of the agents."""
+    _add_columns(db, SINCE_10)
+
+
 STEPS = (
     m001_tables,
     m002_generations,
@@ -88,6 +94,7 @@ STEPS = (
     m007_traces_that_go_on,
     m008_rule_titles,
     m009_client_processes,
+    m010_agent_names,
 )
 """In order; the number of a step is the `user_version` after it."""
 

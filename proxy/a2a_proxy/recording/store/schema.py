@@ -30,7 +30,7 @@ from a2a_proxy.model.task import Support
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """`PRAGMA user_version`, incremented by each migration."""
 
 PAGE_SIZE = 4096
@@ -282,7 +282,10 @@ RULES = "CREATE TABLE rule (id INTEGER PRIMARY KEY, title TEXT NOT NULL) STRICT;
 SINCE_9 = {"connection": {"client_process": "TEXT"}}
 """Column that version 9 added: the process of the client as JSON, or NULL if it is unknown."""
 
-COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7, SINCE_9)
+SINCE_10 = {"session": {"names": "TEXT NOT NULL DEFAULT '[]'"}}
+"""Column that version 10 added: names of the agents."""
+
+COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7, SINCE_9, SINCE_10)
 """Columns that migrations added to tables of version 1, in order."""
 
 _STATES = {state.value: state.label for state in TaskState}

@@ -126,6 +126,7 @@ def _clean_facts(facts: SessionFacts, policy: RedactionPolicy, scrubber: Redacto
         command=scrubber.redact_command(facts.command),
         listens=tuple(map(scrubber.redact_text, facts.listens)),
         upstreams=tuple(map(scrubber.redact_text, facts.upstreams)),
+        names=tuple(map(scrubber.redact_text, facts.names)),
         redaction=tuple(dict.fromkeys((*facts.redaction, *policy.words))),
     )
 

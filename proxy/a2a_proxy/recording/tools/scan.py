@@ -108,6 +108,7 @@ def _scan_session(session: SessionRow, scanner: ScanningRedactor) -> list[Sight]
     facts = session.facts
     texts_by_place: list[tuple[str, Iterable[str]]] = [("command", facts.command), ("upstreams", facts.upstreams)]
     texts_by_place += [("listens", facts.listens), ("complete", (session.complete,)), ("redaction", facts.redaction)]
+    texts_by_place.append(("names", facts.names))
     return [sight for name, texts in texts_by_place for sight in scanner.in_texts(name, texts)]
 
 

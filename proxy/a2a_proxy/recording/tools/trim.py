@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from http import HTTPStatus
 
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, SENDING_OPERATIONS, ResponseKind
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 CARD, BEGINNING, PUSH = "agent card", "began the task of", "registered the webhook of"
 
@@ -30,6 +32,23 @@ def needed_calls(recording: Recording, keys: Collection[int]) -> dict[int, str]:
         if reason and row.key not in keys:
             found[row.key] = reason
     return found
+
+
+def needed_cards(recording: Recording, keys: Collection[int]) -> set[int]:
+    """Return the keys of the agent cards that a client had when it made the chosen calls: of each agent the last one
+    fetched before them. Empty for an agent of which a card is chosen.
+    """
+    last_cards: dict[tuple[int, str], int] = {}
+    found: dict[tuple[int, str], int] = {}
+    for row in recording.read_exchanges():
+        connection = recording.read_connection(make_key(row.session, row.exchange.connection))
+        agent = row.session, connection.connection.upstream if connection is not None else ""
+        is_card = row.exchange.binding is Binding.CARD
+        if row.key in keys:
+            found[agent] = row.key if is_card else found.get(agent, last_cards.get(agent, 0))
+        elif is_card and row.exchange.status == HTTPStatus.OK:
+            last_cards[agent] = row.key
+    return {key for key in found.values() if key} - set(keys)
 
 
 def _needed_reason(row: ExchangeRow, tasks: dict[tuple[int, str], int], begun: set[tuple[int, str]]) -> str:

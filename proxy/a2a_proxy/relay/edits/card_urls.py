@@ -14,7 +14,7 @@ import msgspec
 
 from a2a_proxy.relay.edits.card import CardUrl, read_card, write_card
 from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote
-from a2a_proxy.relay.route import is_loopback
+from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, is_loopback
 
 RewriteMode = Literal["auto", "always", "never"]
 
@@ -42,11 +42,12 @@ class CardAddress(msgspec.Struct, frozen=True):
         """Whether the URL requires TLS; None if it has no scheme."""
         return self.scheme in ("https", "grpcs") if self.scheme else None
 
-    def with_authority(self, authority: str) -> str:
-        """Return the URL with the authority of a listener, which has no TLS."""
+    def with_authority(self, authority: str, *, tls: bool) -> str:
+        """Return the URL with the authority of a listener, which the client reaches with or without TLS."""
         if self.scheme:
-            return f"{self.scheme.removesuffix('s')}://{authority}{self.suffix}"
-        return f"{authority if _has_port(authority) else authority + ':80'}{self.suffix}"
+            return f"{self.scheme.removesuffix('s')}{'s' if tls else ''}://{authority}{self.suffix}"
+        port = HTTPS_PORT if tls else HTTP_PORT
+        return f"{authority if _has_port(authority) else f'{authority}:{port}'}{self.suffix}"
 
 
 def parse_card_url(url: CardUrl) -> CardAddress | None:
@@ -106,9 +107,16 @@ the proxy by the second argument, or None if it does not relay the interface, wh
 
 
 def rewrite_card_urls(
-    payload: bytes, form: str, authority: str, agent: AgentAddresses, mode: RewriteMode, learn: LearnInterface
+    payload: bytes,
+    form: str,
+    authority: str,
+    agent: AgentAddresses,
+    mode: RewriteMode,
+    learn: LearnInterface,
+    *,
+    tls: bool = False,
 ) -> CardOutcome:
-    """Return the outcome of rewriting a card (`CardRewriter`) of this agent."""
+    """Return the outcome of rewriting a card (`CardRewriter`) of this agent. `tls`: the client uses TLS."""
     card = read_card(payload, form)
     if card is None or mode == "never":
         return CardOutcome()
@@ -129,7 +137,7 @@ def rewrite_card_urls(
             learned.append(_agent_interface(place, agent))
             at = learn(learned[-1], authority)
         if at is not None:
-            new[url.text] = place.with_authority(at)
+            new[url.text] = place.with_authority(at, tls=tls)
     changed = {} if keep else {before: after for before, after in new.items() if before != after}
     notes = [_signed_note(card.name, keep)] if card.signed else []
     if elsewhere and not keep:

@@ -26,6 +26,7 @@ PART_WORK = 12
 HEAD_SHIFT = 2
 """A head costs one more unit for each 2 ** HEAD_SHIFT bytes."""
 
+_CONNECT_TARGET = re.compile(rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-9]{1,5})", re.IGNORECASE)
 _TARGET = re.compile(
     rb"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+)(?::([0-9]{0,5}))?((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE
 )
@@ -104,7 +105,7 @@ class Http1Forward:
                 elif part is not MessagePart.HEAD:
                     out.append(data[at:end])
             except Http1ScanError as reason:
-                self.refusal = _refuse(400, f"it has {reason}")
+                self.refusal = _refuse(f"it has {reason}")
                 break
             at = end
             self.budget -= PART_WORK
@@ -126,7 +127,7 @@ class Http1Forward:
             self.refusal = found
             return
         origin, host, path = found
-        sent = _edit_head(head, method, path, host)
+        sent = edit_head(head, method, path, host)
         self._requests.begin_body(framing)
         if origin != self.origin:
             self.next_origin, self._next_head, self._next_is_head = origin, sent, method == b"HEAD"
@@ -202,18 +203,32 @@ def _parse_target(method: bytes, target: bytes) -> tuple[Upstream, bytes, bytes]
 
 def _explain_target(method: bytes, target: bytes) -> Problem:
     if method == b"CONNECT":
-        return _refuse(501, "CONNECT is not supported")
+        return _refuse("CONNECT must be the first request of a connection")
     if _USER_INFO.match(target):
-        return _refuse(400, "its URL contains user information, which clients send in a header field")
+        return _refuse("its URL contains user information, which clients send in a header field")
     scheme = _SCHEME.match(target)
     if scheme is None:
-        return _refuse(400, f"its target names no origin; {_FORM_HINT}")
+        return _refuse(f"its target names no origin; {_FORM_HINT}")
     if scheme[1].lower() in (b"http", b"https"):
         return _BAD_URL
-    return _refuse(400, f"{scheme[1][:_LONGEST_SHOWN].decode()}:// URLs are not forwarded")
+    return _refuse(f"{scheme[1][:_LONGEST_SHOWN].decode()}:// URLs are not forwarded")
 
 
-def _edit_head(head: bytes, method: bytes, path: bytes, host: bytes) -> bytes:
+def parse_connect(head: bytes) -> tuple[Upstream, bytes] | Problem:
+    """Return the origin of a CONNECT request and its target, or the answer to a head without them."""
+    try:
+        _, target, _ = parse_request_head(head)
+        header_field(head, b"host")
+    except Http1ScanError as reason:
+        return _refuse(f"it has {reason}")
+    found = _CONNECT_TARGET.fullmatch(target)
+    port = int(found[2]) if found is not None else 0
+    if found is None or not 0 < port < 65536:
+        return _refuse("its target is not HOST:PORT")
+    return make_origin(found[1].decode("ascii").lower().strip("[]"), port, tls=False), target
+
+
+def edit_head(head: bytes, method: bytes, path: bytes, host: bytes) -> bytes:
     """Return the head with the target in origin form, this `Host`, and without `Proxy-*` fields. Raises
     Http1ScanError if it has two `Host` fields."""
     before = header_field(head, b"host")
@@ -231,9 +246,8 @@ def _edit_head(head: bytes, method: bytes, path: bytes, host: bytes) -> bytes:
     return b"\r\n".join(out) + b"\r\n\r\n"
 
 
-def _refuse(status: int, reason: str) -> Problem:
-    title = "Not Implemented" if status == 501 else "Bad Request"
-    return Problem(status, title, f"a2a-proxy cannot forward this request: {reason}")
+def _refuse(reason: str) -> Problem:
+    return Problem(400, "Bad Request", f"a2a-proxy cannot forward this request: {reason}")
 
 
-_BAD_URL = _refuse(400, "its URL is not valid")
+_BAD_URL = _refuse("its URL is not valid")

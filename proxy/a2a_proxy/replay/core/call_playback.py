@@ -14,6 +14,7 @@ from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.replay.core.gates import GateStep, PlaybackSteps
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.masked_match import MaskedMatch
+from a2a_proxy.replay.core.masks import RunTimes
 from a2a_proxy.replay.core.match_rules import MatchRules
 from a2a_proxy.replay.core.matching import find_differences
 from a2a_proxy.replay.core.miss import Miss
@@ -55,7 +56,7 @@ class PlaybackHost(Protocol):
         """Return the webhooks to post now."""
 
     def switch_branch(
-        self, playback: RunningCall, sent_count: int, received_count: int, value: Any
+        self, playback: RunningCall, sent_count: int, received_count: int, value: Any, masked_at: int | None
     ) -> PlaybackSteps | None:
         """Continue a playback as another recorded call; return its steps, or None if there is no such call."""
 
@@ -150,9 +151,11 @@ class CallPlayback:
             return
         value = bound_depth(value)
         expected = self._expected_line()
-        other = self._find_branch_steps(expected, value)
-        if other is not None:
-            self._steps, expected = other, other.client[len(self._client_times)]
+        masks = self._player.options.match.masks_values
+        for masked_at in (None, at) if masks else (None,):
+            other = self._find_branch_steps(expected, value, masked_at)
+            if other is not None:
+                self._steps, expected = other, other.client[len(self._client_times)]
         if self._half_closed or expected is None or expected.what is LineKind.END:
             client_action = "half-closed" if expected is not None else "sent nothing more"
             self._record_divergence(
@@ -162,12 +165,8 @@ class CallPlayback:
                 value,
             )
             return
-        rows = self._compare_messages(expected.value, value)
-        if (
-            rows
-            and self._player.options.match.masks_values
-            and not self._compare_messages(expected.value, value, masked=True)
-        ):
+        rows = self._compare_messages(expected, value)
+        if rows and masks and not self._compare_messages(expected, value, at):
             self._player.record_masked_match(masked_match([expected.place], self.call.operation, value, rows))
         elif rows:
             why = "the client sends a different message than the recorded client"
@@ -272,32 +271,36 @@ class CallPlayback:
             self._record_divergence(self.wait_reason, place, (), None, stuck=True)
         return PlayerSend(what=LineKind.MISS, miss=self._miss)
 
-    def _compare_messages(self, recorded: Any, now: Any, *, masked: bool = False) -> tuple[DifferenceRow, ...]:
-        """Return the differences that count. Without differences, the learned identifiers are kept."""
-        recorded, rules = bound_depth(recorded), self._player.rules
-        trial = self._player.ids.make_trial(masked=masked)
+    def _compare_messages(self, line: ScriptLine, now: Any, masked_at: int | None = None) -> tuple[DifferenceRow, ...]:
+        """Return the differences that count, after masking at a time or without. Without differences, the learned
+        identifiers are kept."""
+        recorded, rules = bound_depth(line.value), self._player.rules
+        times = None if masked_at is None else RunTimes(self.call.began + line.at, masked_at)
+        trial = self._player.ids.make_trial(masked=times is not None)
         fields = CanonicalFields(dialects=self.call.dialect is not self.request.dialect)
         if not rules.compares_nothing:
             compared = rules.select_parts(recorded), rules.select_parts(now)
-            rows = find_differences(*compared, trial, fields, masked=masked)
+            rows = find_differences(*compared, trial, fields, times)
             if rows:
                 return rows
         find_differences(recorded, now, trial, fields)  # fields that are not compared hold identifiers as well
         self._player.ids.adopt_trial(trial)
         return ()
 
-    def _find_branch_steps(self, expected: ScriptLine | None, value: Any) -> PlaybackSteps | None:
+    def _find_branch_steps(
+        self, expected: ScriptLine | None, value: Any, masked_at: int | None
+    ) -> PlaybackSteps | None:
         """Return the steps of another recorded call if the client's message differs from this call and matches that
-        one."""
+        one, after masking at a time or without."""
         if self._player.rules.compares_nothing or self._half_closed:
             return None
         if (
             expected is not None
             and expected.what is LineKind.MESSAGE
-            and not self._compare_messages(expected.value, value)
+            and not self._compare_messages(expected, value, masked_at)
         ):
             return None
-        return self._player.switch_branch(self, self._next_step, len(self._client_times), value)
+        return self._player.switch_branch(self, self._next_step, len(self._client_times), value, masked_at)
 
     def _record_divergence(
         self, why: str, place: str, rows: tuple[DifferenceRow, ...], value: Any, *, stuck: bool = False

@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.recording.difference.ids import RIGHT
 from a2a_proxy.replay.core import miss_messages
-from a2a_proxy.replay.core.branch import match_conversations
+from a2a_proxy.replay.core.branch import ConversationMatcher, match_conversations
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.masked_match import MaskedMatch
 from a2a_proxy.replay.core.match_rules import MatchRules
@@ -41,8 +41,11 @@ class ChosenCall(msgspec.Struct, frozen=True):
 class CallChooser:
     """Chooses the call that answers each request, and remembers the calls that were played."""
 
-    def __init__(self, script: ReplayScript, options: ReplayOptions, rules: MatchRules) -> None:
+    def __init__(
+        self, script: ReplayScript, options: ReplayOptions, rules: MatchRules, conversations: ConversationMatcher
+    ) -> None:
         self._script = script
+        self._conversations = conversations
         self._options = options
         self._matcher = RequestMatcher(script.calls, rules)
         self._play_counts: Counter[int] = Counter()
@@ -53,8 +56,11 @@ class CallChooser:
                 self._calls_by_task[task].append(index)
         self._index_of_place = {call.place: index for index, call in enumerate(script.calls)}
 
-    def choose_call(self, request: PlayerRequest, ids: ReplayIds) -> ChosenCall | Miss:
-        """Return the call that answers the request, which then counts as played; or a miss with the reason."""
+    def choose_call(self, request: PlayerRequest, ids: ReplayIds, at: int) -> ChosenCall | Miss:
+        """Return the call that answers the request, which then counts as played; or a miss with the reason.
+
+        `at`: the time of the request, in ns since the Unix epoch.
+        """
         every = self._matcher.calls_of(request.operation)
         if not every:
             return miss_messages.unknown_operation(self._script, request)
@@ -68,20 +74,24 @@ class CallChooser:
         if again is not None and sticky:
             return self._mark_played(again)
         other = self._choose_other_conversation(request, ids, near) if again is None else None
-        return other or self._choose_masked(request, ids, again) or self._choose_nearest(request, ids, every)
+        return other or self._choose_masked(request, ids, at, again) or self._choose_nearest(request, ids, every)
 
-    def _choose_masked(self, request: PlayerRequest, ids: ReplayIds, again: CallFit | None) -> ChosenCall | Miss | None:
+    def _choose_masked(
+        self, request: PlayerRequest, ids: ReplayIds, at: int, again: CallFit | None
+    ) -> ChosenCall | Miss | None:
         """Choose the first call not yet played that matches after masking.
 
         `again`: a played call that matches exactly and is not repeated. Returns None if no call matches in either way.
         """
         near = self._matcher.find_candidates(request, masked=True) if self._options.match.masks_values else []
         free = (index for index in near if not self._play_counts[index])
-        fits = list(islice(self._matcher.iter_matches(request, ids, free, masked=True), _MAX_MASKED))
+        fits = list(islice(self._matcher.iter_matches(request, ids, free, masked_at=at), _MAX_MASKED))
         if fits:
             return self._mark_masked(request, fits)
+        if again is None and (other := self._choose_other_conversation(request, ids, near, masked_at=at)) is not None:
+            return other
         played = [index for index in reversed(near) if self._play_counts[index]]
-        fits = list(islice(self._matcher.iter_matches(request, ids, played, masked=True), _MAX_COUNTED))
+        fits = list(islice(self._matcher.iter_matches(request, ids, played, masked_at=at), _MAX_COUNTED))
         if fits and self._options.policy_of(request.operation) is not RepeatPolicy.SEQUENCE:
             return self._mark_masked(request, fits[:1])
         last = again or next(iter(fits), None)
@@ -117,14 +127,18 @@ class CallChooser:
 
     def _mark_masked(self, request: PlayerRequest, fits: list[CallFit]) -> ChosenCall:
         """Choose the first of these calls, which match after masking."""
+        return msgspec.structs.replace(self._mark_played(fits[0]), masked=self._describe_masked(request, fits))
+
+    def _describe_masked(self, request: PlayerRequest, fits: list[CallFit]) -> MaskedMatch:
         places = [call.place for call in self._calls_at([fit.index for fit in fits])]
         rows = self._matcher.masked_rows(fits[0], request)
-        match = miss_messages.masked_match(places, request.operation, request.value, rows)
-        return msgspec.structs.replace(self._mark_played(fits[0]), masked=match)
+        return miss_messages.masked_match(places, request.operation, request.value, rows)
 
-    def _choose_other_conversation(self, request: PlayerRequest, ids: ReplayIds, near: list[int]) -> ChosenCall | None:
+    def _choose_other_conversation(
+        self, request: PlayerRequest, ids: ReplayIds, near: list[int], *, masked_at: int | None = None
+    ) -> ChosenCall | None:
         """Choose a call of another conversation that equals the current one so far, if its next call matches the
-        request."""
+        request: exactly, or after masking at the time of the request."""
         current_task = ids.find_partner(RIGHT, "task", requested_task(request.value))
         mine = [index for index in self._calls_by_task.get(current_task or "", ()) if self._play_counts[index]]
         for index in near:
@@ -132,17 +146,20 @@ class CallChooser:
             theirs = [each for each in self._calls_by_task.get(other, ()) if each < index]
             if self._play_counts[index] or other == current_task or not mine or len(theirs) != len(mine):
                 continue
-            found = match_conversations(self._calls_at(mine), self._calls_at(theirs))
+            found = match_conversations(self._calls_at(mine), self._calls_at(theirs), self._conversations)
             if found is None or any(self._play_counts[each] for each in theirs):
                 continue
             trial = ids.make_trial()
             trial.replace_pairs(found)
-            fit = self._matcher.first_match(request, trial, [index])
+            fit = next(self._matcher.iter_matches(request, trial, [index], masked_at=masked_at), None)
             if fit is not None:
                 ids.replace_pairs(found)
+                match = None if masked_at is None else self._describe_masked(request, [fit])
                 for one, two in zip(self._calls_at(mine), self._calls_at(theirs), strict=True):
                     self.swap_played(one, two)
-                return msgspec.structs.replace(self._mark_played(fit), replaced_calls=tuple(self._calls_at(theirs)))
+                return msgspec.structs.replace(
+                    self._mark_played(fit), masked=match, replaced_calls=tuple(self._calls_at(theirs))
+                )
         return None
 
     def _calls_at(self, indexes: list[int]) -> list[RecordedCall]:

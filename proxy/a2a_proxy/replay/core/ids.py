@@ -57,6 +57,7 @@ class ReplayIds(PairedIds):
         The identifiers of the new call now stand for the live ones that the replaced call had. If the replaced call is
         played later after all, its agent uses the identifiers of the other call.
         """
+        self._echoes.update((new, self._echoes.get(replaced, replaced)) for new, replaced in other._echoes.items())
         for (kind, new), replaced in other._learned_ids.items():
             if new == replaced:
                 continue
@@ -82,8 +83,12 @@ class ReplayIds(PairedIds):
 
     def neutralize_text(self, side: int, text: str) -> str:
         """Return a text of this side in which both identifiers of a pair, and all masked values, are the same."""
-        neutral = super().neutralize_text(side, text)
+        neutral = self.neutralize_ids(side, text)
         return mask_text(neutral) if self.masked else neutral
+
+    def neutralize_ids(self, side: int, text: str) -> str:
+        """Return a text of this side in which both identifiers of a pair are the same."""
+        return super().neutralize_text(side, text)
 
     def add_echoes(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Replace recorded values by live ones in answers from now on, because a masked request had these pairs."""

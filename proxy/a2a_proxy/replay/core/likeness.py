@@ -17,6 +17,11 @@ _MAX_WORDS = 4096
 """Maximum number of words of a value that are compared."""
 
 
+_TEXT_DISTANCE, _SHARED_WEIGHT = 2.0, 1.9
+"""Distance of two texts without a common word, and how much less it is if all their words are common."""
+_HALF_ALIKE = _TEXT_DISTANCE - _SHARED_WEIGHT / 2
+
+
 class WordLikeness:
     """The words of recorded requests."""
 
@@ -46,9 +51,16 @@ def row_distance(row: DifferenceRow) -> float:
     if path[-1] in IDENTIFIERS or path[0] == MATCHER_STEP:
         return 1.0
     if isinstance(row.before, str) and isinstance(row.after, str):
-        return 2.0 - 1.9 * _common_share(_count_words(row.before), _count_words(row.after))
+        return _TEXT_DISTANCE - _SHARED_WEIGHT * _common_share(_count_words(row.before), _count_words(row.after))
     before = 0 if row.change is ValueChange.RIGHT else _count_leaves(row.before)
     return float(before + (0 if row.change is ValueChange.LEFT else _count_leaves(row.after)))
+
+
+def are_texts_alike(row: DifferenceRow) -> bool:
+    """Whether a difference is one of two texts that have at least half of their words in common."""
+    path = row.right or row.left or ("",)
+    is_text = isinstance(row.before, str) and isinstance(row.after, str)
+    return is_text and path[-1] not in IDENTIFIERS and path[0] != MATCHER_STEP and row_distance(row) <= _HALF_ALIKE
 
 
 def _common_share(one: Counter[str], other: Counter[str]) -> float:

@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
-from a2a_proxy.replay.core.masks import MaskKind, iter_masked, mask_members
+from a2a_proxy.replay.core.masks import MaskKind, iter_masked, member_kind
 from a2a_proxy.replay.core.miss import row_detail
 
 _MAX_PLACES = 8
@@ -66,11 +66,6 @@ def _paired_masks(row: DifferenceRow) -> Iterator[tuple[tuple[MaskKind, str], tu
 
 
 def _differing_kinds(row: DifferenceRow) -> Iterator[MaskKind]:
-    found = [one[0] for one, other in _paired_masks(row) if one[1] != other[1]]
-    yield from found or ([_kind_of_member(row)] if row.change is ValueChange.CHANGED else [])
-
-
-def _kind_of_member(row: DifferenceRow) -> MaskKind:
-    """Return the kind of a JSON member that is masked as a whole."""
     name = next((step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), "")
-    return MaskKind.REQUEST if mask_members(row.before, name) == f"\0{MaskKind.REQUEST}" else MaskKind.EPOCH
+    kind = member_kind(name, row.before) if row.change is ValueChange.CHANGED else None
+    yield from [one[0] for one, other in _paired_masks(row) if one[1] != other[1]] if kind is None else [kind]

@@ -1,13 +1,23 @@
-"""Masks of the values that differ in every run of a program: UUIDs, ISO dates and times, epoch times, request ids."""
+"""Masks of the values that differ in every run of a program: UUIDs, request ids, and the dates and times of the run."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from a2a_proxy.recording.difference.ids import WORD_PATTERN
+
+
+class RunTimes(msgspec.Struct, frozen=True):
+    """The times of two messages that are compared, in ns since the Unix epoch."""
+
+    recorded: int
+    now: int
 
 
 class MaskKind(StrEnum):
@@ -15,39 +25,62 @@ class MaskKind(StrEnum):
 
     UUID = "UUID"
     DATE = "date"
-    TIME = "time"
     DATE_TIME = "date and time"
     EPOCH = "epoch time"
     REQUEST = "request id"
 
 
-_ZONE = r"(?:Z|[+-]\d\d:?\d\d)?"
-_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?" + _ZONE
-_DATE = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_DAY_NS = 86_400_000_000_000
+_ZONE = r"(?:[ ]?(?:Z|UTC|GMT)(?![A-Z]))?(?:[ ]?[+-]\d\d:?\d\d(?!\d))?"
+_CLOCK = r"(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d{1,9})?)?(?:[ ]?[AP]M(?![A-Z]))?" + _ZONE
+_YEAR, _DAY = r"(?:19|20)\d\d", r"(?:0?[1-9]|[12]\d|3[01])"
+_ISO = r"\d{4}(?:-(?:0[1-9]|1[0-2])-|/(?:0[1-9]|1[0-2])/)(?:0[1-9]|[12]\d|3[01])"
+_NUMERIC = rf"(?<![./])\d{{1,2}}(?:\.\d{{1,2}}\.|/\d{{1,2}}/|-\d{{1,2}}-){_YEAR}"
+_WEEKDAY = r"(?:(?:Mon|Tue|Tues|Wed|Wednes|Thu|Thurs|Fri|Sat|Satur|Sun)(?:day)?,?[ ])?"
+_MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sept?(?:ember)?|Oct(?:ober)?"
+    r"|Nov(?:ember)?|Dec(?:ember)?)"
+)
+_MONTH_DAY = rf"{_WEEKDAY}{_MONTH}[ ]{{1,2}}{_DAY}(?:st|nd|rd|th)?(?!\w)"
+_DAY_MONTH = rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th)?(?:[ ]of)?[ -]{_MONTH}(?!\w)"
+_DATE = rf"(?:{_ISO}|{_NUMERIC}|(?:{_MONTH_DAY}|{_DAY_MONTH})(?:,?[ -]{_YEAR})?)"
 _PATTERNS = {
     MaskKind.REQUEST: (
-        r"""(?<![0-9A-Za-z])(?:request|req|correlation|trace)(?:[ _-]?id["']?[ ]?(?:is|[:=#])?|[ ]?\#)[ ]?["']?"""
+        r"""(?:request|req|correlation|trace)(?:[ _-]?id["']?[ ]?(?:is|[:=#])?|[ ]?\#)[ ]?["']?"""
         r"(?P<named>(?=[\w.-]*\d)[0-9A-Za-z][\w.-]*(?<=\w))"
-        r"|(?<![0-9A-Za-z\0])(?:request|req)[_-](?=[0-9A-Za-z]*\d)[0-9A-Za-z]+(?:[_-][0-9A-Za-z]+)*"
+        r"|(?<!\0)(?:request|req)[_-](?=[0-9A-Za-z]*\d)[0-9A-Za-z]+(?:[_-][0-9A-Za-z]+)*"
     ),
     MaskKind.UUID: (
-        r"(?<![0-9A-Za-z\0])(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})(?![0-9A-Za-z])"
+        r"(?<!\0)(?:[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|[0-9a-f]{32})(?![0-9A-Za-z])"
     ),
-    MaskKind.DATE_TIME: rf"(?<!\d)(?<!\d-)(?:{_DATE}[T ]{_CLOCK}|\d{{8}}T\d{{6}}(?:\.\d{{1,9}})?{_ZONE})(?![\d:])",
-    MaskKind.DATE: rf"(?<!\d)(?<!\d-)(?:{_DATE}|\d{{4}}-W[0-5]\d(?:-[1-7])?)(?!-?\d)",
-    MaskKind.TIME: rf"(?<![\d:.]){_CLOCK}(?![\d:])",
+    # A time without a date is not masked: in a prompt it is often the time of an appointment.
+    MaskKind.DATE_TIME: (
+        rf"(?<!\d-)(?:{_MONTH_DAY}[ ]{_CLOCK}[ ]{_YEAR}|{_DATE}(?:T|,?[ ]){_CLOCK}"
+        rf"|\d{{8}}T\d{{6}}(?:\.\d{{1,9}})?{_ZONE})(?![\d:])"
+    ),
+    MaskKind.DATE: rf"(?<!\d-)(?:{_DATE}|\d{{4}}-W[0-5]\d(?:-[1-7])?)(?!-?\d)",
     # From 2014 to 2033, in s, ms, us or ns: nearly all other numbers have fewer digits.
-    MaskKind.EPOCH: r"(?<![0-9A-Za-z_.,\0-])1[4-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?(?![0-9A-Za-z_]|[.,]\d)",
+    MaskKind.EPOCH: r"(?<![_.,\0-])1[4-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?(?![0-9A-Za-z_]|[.,]\d)",
 }
-_MASKED = re.compile(
-    "|".join(f"(?P<{kind.name}>{pattern})" for kind, pattern in _PATTERNS.items()), re.IGNORECASE | re.ASCII
+_ANY_KIND = "|".join(f"(?P<{kind.name}>{pattern})" for kind, pattern in _PATTERNS.items())
+_MASKED = re.compile(rf"(?<![0-9A-Za-z])(?:{_ANY_KIND})", re.IGNORECASE | re.ASCII)
+_READ_DATE = re.compile(
+    r"(?P<iso_year>\d{4})[-/]?(?P<iso_month>\d\d)[-/]?(?P<iso_day>\d\d)|(?P<week_year>\d{4})-W(?P<week>\d\d)"
+    r"|(?P<one>\d{1,2})[./-](?P<other>\d{1,2})[./-](?P<numeric_year>\d{4})"
+    rf"|{_WEEKDAY}(?:(?P<day>\d{{1,2}})[a-z]{{0,2}}(?:[ ]of)?[ -])?(?P<month>{_MONTH})"
+    rf"(?:[ ]{{1,2}}(?P<day_after>\d{{1,2}})(?!\d))?(?:.*(?<!\d)(?P<year>{_YEAR})(?!\d))?",
+    re.IGNORECASE | re.ASCII,
 )
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _REQUEST_MEMBERS = frozenset({"requestid", "xrequestid", "correlationid", "xcorrelationid"})
 """Names of JSON members with a request id, in lower case and without `_` and `-`."""
 
 
 def mask_text(text: str) -> str:
-    """Return a text with a mask in place of each value that differs in every run. Other numbers stay."""
+    """Return a text with a mask in place of each value that may differ in every run. Other numbers stay.
+
+    Dates and times that are not of the run are masked as well; `is_of_run` distinguishes them.
+    """
     return _MASKED.sub(_mask_match, text)
 
 
@@ -60,12 +93,8 @@ def mask_members(value: Any, name: str = "", depth: int = 0) -> Any:
         return {key: mask_members(item, key, depth + 1) for key, item in value.items()}
     if isinstance(value, list):
         return [mask_members(item, name, depth + 1) for item in value]
-    if isinstance(value, bool) or not isinstance(value, str | int | float) or not value:
-        return value
-    if name and name.lower().replace("_", "").replace("-", "") in _REQUEST_MEMBERS:
-        return f"\0{MaskKind.REQUEST}"
-    found = None if isinstance(value, str) else _MASKED.fullmatch(str(value))
-    return value if found is None else f"\0{_kind_of(found)}"
+    kind = member_kind(name, value)
+    return value if kind is None else f"\0{kind}"
 
 
 def coarse_text(text: str) -> str:
@@ -78,6 +107,45 @@ def iter_masked(text: str) -> Iterator[tuple[MaskKind, str]]:
     """Yield kind and text of each value of a text that `mask_text` masks."""
     for found in _MASKED.finditer(text):
         yield _kind_of(found), found["named"] or found[0]
+
+
+def member_kind(name: str, value: Any) -> MaskKind | None:
+    """Return the kind of a JSON member that is masked as a whole; None if it is not."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not value:
+        return None
+    if name and name.lower().replace("_", "").replace("-", "") in _REQUEST_MEMBERS:
+        return MaskKind.REQUEST
+    found = None if isinstance(value, str) else _MASKED.fullmatch(str(value))
+    return found and _kind_of(found)
+
+
+def is_of_run(kind: MaskKind, text: str, at: int) -> bool:
+    """Whether a masked value may be of a run that took place at a time, in ns since the Unix epoch.
+
+    A date is, with or without a time, if it is the day of the run, the day before or the day after, because of time
+    zones; an epoch time, if it is at most a day away. UUIDs and request ids always are.
+    """
+    if kind is MaskKind.EPOCH:
+        whole = text.partition(".")[0]
+        return abs(int(whole.ljust(19, "0")) - at) <= _DAY_NS
+    if kind not in (MaskKind.DATE, MaskKind.DATE_TIME):
+        return True
+    today = datetime.fromtimestamp(at // 1_000_000_000, UTC).date()
+    found = _READ_DATE.match(text)
+    return found is not None and any(_names_day(found, today + timedelta(days=days)) for days in (0, -1, 1))
+
+
+def _names_day(found: re.Match[str], day: date) -> bool:
+    """Whether a date, as text, means this day. A numeric date may have the month before the day or after it."""
+    if found["week"]:
+        return (int(found["week_year"]), int(found["week"])) == day.isocalendar()[:2]
+    if found["iso_year"]:
+        return tuple(int(found[name]) for name in ("iso_year", "iso_month", "iso_day")) == day.timetuple()[:3]
+    if found["numeric_year"]:
+        numbers = {(int(found["one"]), int(found["other"])), (int(found["other"]), int(found["one"]))}
+        return int(found["numeric_year"]) == day.year and (day.day, day.month) in numbers
+    month, number = found["month"][:3].lower(), int(found["day"] or found["day_after"])
+    return (month, number) == (_MONTHS[day.month - 1], day.day) and int(found["year"] or day.year) == day.year
 
 
 def _kind_of(found: re.Match[str]) -> MaskKind:

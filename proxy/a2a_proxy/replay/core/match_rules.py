@@ -49,20 +49,20 @@ class MatchName(StrEnum):
 
 
 class MatchedRequest(msgspec.Struct, frozen=True):
-    """A request as a matcher receives it."""
+    """A request as a matcher receives it; in a drive, an answer."""
 
     operation: str
     """Its 1.0 name: `SendMessage`."""
     tenant: str
     value: Any
-    """The request in the 1.0 JSON form, whatever the binding and the version."""
+    """The request in the 1.0 JSON form, whatever the binding and the version; the answer, or the list of its events."""
     headers: dict[str, str]
-    """Headers by name in lower case; of the recorded request without credentials."""
+    """Headers by name in lower case; recorded ones without credentials."""
 
 
 Matcher = Callable[[MatchedRequest, MatchedRequest], object]
-"""Compares a recorded request with a live one. They do not match if it returns False or raises an AssertionError; any
-other result, None included, is a match."""
+"""Compares a recorded request or answer with a live one. They do not match if it returns False or raises an
+AssertionError; any other result, None included, is a match."""
 
 
 def parse_match_name(word: str) -> MatchName:
@@ -95,7 +95,7 @@ def check_expressions(words: Iterable[str]) -> tuple[str, ...]:
 DEFAULT_NAMES = frozenset(MatchName) - {
     *(MatchName.METADATA, MatchName.EXTENSIONS, MatchName.MESSAGE_ID, MatchName.HEADERS),
 }
-_MEMBERS = {
+MEMBER_NAMES = {
     "tenant": MatchName.TENANT,
     "taskId": MatchName.TASK,
     "id": MatchName.TASK,
@@ -148,7 +148,10 @@ class MatchRules:
             value = {name: item for name, item in value.items() if self._has_member(name)}
             if isinstance(message := value.get("message"), dict):
                 value["message"] = self._select_message(message)
-        value = without_paths(value, self._ignore)
+        return self.normalize_texts(without_paths(value, self._ignore))
+
+    def normalize_texts(self, value: Any) -> Any:
+        """Return a message with normalized texts."""
         return self._normalize_value(value, "") if self._normalize else value
 
     def select_headers(self, headers: dict[str, str]) -> dict[str, str]:
@@ -172,13 +175,13 @@ class MatchRules:
         return tuple(rows)
 
     def _has_member(self, name: str) -> bool:
-        return name == "message" or _MEMBERS.get(name, MatchName.PARAMETERS) in self._names
+        return name == "message" or MEMBER_NAMES.get(name, MatchName.PARAMETERS) in self._names
 
     def _select_message(self, message: dict[str, Any]) -> dict[str, Any]:
-        selected = {name: item for name, item in message.items() if _MEMBERS.get(name) in (None, *self._names)}
+        selected = {name: item for name, item in message.items() if MEMBER_NAMES.get(name) in (None, *self._names)}
         kinds = self._names & {MatchName.TEXT, MatchName.DATA, MatchName.FILES}
         if MatchName.PARTS not in self._names and kinds and isinstance(parts := message.get("parts"), list):
-            selected["parts"] = [part for part in parts if _part_name(part) in kinds]
+            selected["parts"] = [part for part in parts if part_name(part) in kinds]
         return selected
 
     def _normalize_value(self, value: Any, name: str) -> Any:
@@ -199,6 +202,7 @@ def _of_request(path: Path) -> Path:
     return ("$", *path[1:]) if path[0] == "request" else path
 
 
-def _part_name(part: Any) -> MatchName:
+def part_name(part: Any) -> MatchName:
+    """Return the kind of a part of a message or artifact."""
     names = (name for member, name in _PART_NAMES.items() if isinstance(part, dict) and member in part)
     return next(names, MatchName.FILES)

@@ -12,14 +12,22 @@ import msgspec
 
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
-from a2a_proxy.recording.difference.ids import LEFT, WORD_PATTERN, PairedIds
+from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD_PATTERN, PairedIds
 from a2a_proxy.recording.difference.reduced import ValueReducer, bound_depth
 from a2a_proxy.recording.difference.structure import compare_values
 from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
 from a2a_proxy.replay.core.ids import ReplayIds
 from a2a_proxy.replay.core.labels import LABEL
 from a2a_proxy.replay.core.likeness import WordLikeness, row_distance
-from a2a_proxy.replay.core.masks import coarse_text, mask_members, mask_text
+from a2a_proxy.replay.core.masks import (
+    RunTimes,
+    coarse_text,
+    is_of_run,
+    iter_masked,
+    mask_members,
+    mask_text,
+    member_kind,
+)
 from a2a_proxy.replay.core.match_rules import MatchedRequest, MatchRules
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import RecordedCall
@@ -91,15 +99,15 @@ class RequestMatcher:
         return self._fit_call(fit.index, request, fit.ids).rows
 
     def iter_matches(
-        self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int], *, masked: bool = False
+        self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int], *, masked_at: int | None = None
     ) -> Iterator[CallFit]:
-        """Yield these candidates whose request matches: exactly, or `masked`."""
+        """Yield these candidates whose request matches: exactly, or after masking at the time of the request."""
         free = self._rules.compares_nothing or request.operation not in OPERATION_BY_NAME
         task = requested_task(request.value) if self._rules.compares_tasks else ""
         for index in among:
             if not free and task and self._tasks[index] and not ids.may_be_task(self._tasks[index], task):
                 continue
-            fit = self._fit_call(index, request, ids, learn_only=free, masked=masked)
+            fit = self._fit_call(index, request, ids, learn_only=free, masked_at=masked_at)
             if not fit.rows:
                 yield fit
 
@@ -113,10 +121,17 @@ class RequestMatcher:
         return min(fits, key=lambda fit: (fit.distance, len(fit.rows)))
 
     def _fit_call(
-        self, index: int, request: PlayerRequest, ids: ReplayIds, *, learn_only: bool = False, masked: bool = False
+        self,
+        index: int,
+        request: PlayerRequest,
+        ids: ReplayIds,
+        *,
+        learn_only: bool = False,
+        masked_at: int | None = None,
     ) -> CallFit:
         call = self._calls[index]
-        trial = ids.make_trial(masked=masked)
+        times = None if masked_at is None else RunTimes(call.began, masked_at)
+        trial = ids.make_trial(masked=times is not None)
         fields = CanonicalFields(dialects=call.dialect is not request.dialect)
         rows: tuple[DifferenceRow, ...] = ()
         if not learn_only:
@@ -124,7 +139,7 @@ class RequestMatcher:
                 self._rules.select_parts(self._requests[index], call.tenant),
                 self._rules.select_parts(request.value, request.tenant),
             )
-            rows = find_differences(recorded, now, trial, fields, masked=masked)
+            rows = find_differences(recorded, now, trial, fields, times)
             if self._rules.compares_headers:
                 rows += self._header_rows(call, request)
             if self._rules.matchers and not rows:
@@ -151,17 +166,37 @@ class RequestMatcher:
 
 
 def find_differences(
-    recorded: Any, now: Any, ids: ReplayIds, fields: CanonicalFields, *, masked: bool = False
+    recorded: Any, now: Any, ids: ReplayIds, fields: CanonicalFields, times: RunTimes | None = None
 ) -> tuple[DifferenceRow, ...]:
     """Return the differences that count; `ids` learns the pairs of identifiers. A label matches any value in its
     place.
 
-    `masked`: values that differ in every run do not count; `ids` must be a masked trial.
+    `times`: values that differ in every run do not count; `ids` must be a masked map.
     """
-    if masked:
-        recorded, now = mask_members(recorded), mask_members(now)
-    rows = compare_values(recorded, now, ids, fields).rows
-    return tuple(row for row in rows if not _is_filled_label(row, ids) and row.counts)
+    if times is None:
+        rows = compare_values(recorded, now, ids, fields).rows
+        return tuple(row for row in rows if not _is_filled_label(row, ids) and row.counts)
+    found = find_differences(mask_members(recorded), mask_members(now), ids, fields)
+    rows = () if found else compare_values(recorded, now, ids.make_trial(), fields).rows
+    return found or tuple(row for row in rows if row.counts and not _is_of_runs(row, ids, times))
+
+
+def _is_of_runs(row: DifferenceRow, ids: ReplayIds, times: RunTimes) -> bool:
+    """Whether two values that are equal after masking differ only in values of the two runs."""
+    before, after = row.before, row.after
+    name = next((step for step in reversed(row.right or row.left or ()) if isinstance(step, str)), "")
+    if row.change is not ValueChange.CHANGED:
+        return True
+    if (kind := member_kind(name, before)) is not None:
+        return is_of_run(kind, str(before), times.recorded) and is_of_run(kind, str(after), times.now)
+    if not isinstance(before, str) or not isinstance(after, str):
+        return True
+    pairs = zip(
+        iter_masked(ids.neutralize_ids(LEFT, before)), iter_masked(ids.neutralize_ids(RIGHT, after)), strict=False
+    )
+    return all(
+        one == other or (is_of_run(*one, times.recorded) and is_of_run(*other, times.now)) for one, other in pairs
+    )
 
 
 def _matched_call(call: RecordedCall) -> MatchedRequest:

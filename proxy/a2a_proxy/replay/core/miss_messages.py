@@ -13,6 +13,7 @@ from a2a_proxy.protocol.text import shell_line, to_one_line
 from a2a_proxy.recording.difference.values import DifferenceRow
 from a2a_proxy.redaction.payload import redact_payload
 from a2a_proxy.redaction.scrubber import Scrubber
+from a2a_proxy.replay.core.likeness import are_texts_alike
 from a2a_proxy.replay.core.masked_match import MaskedMatch, masked_pairs
 from a2a_proxy.replay.core.matching import requested_task
 from a2a_proxy.replay.core.miss import Miss, MissKind
@@ -67,6 +68,7 @@ def different_request(
     hints = [_show_command(script, nearest)]
     if strange and any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
         hints.append("the task is not the recorded call's: use the task id that this replay has sent")
+    hints += _normalize_hints(rows)
     hints += ["answer it nevertheless: --match loose, or --match by-operation", RECORD_AGAIN]
     reason = f"the nearest call, {nearest.place}, has been played" if played else ""
     if request.value is None:
@@ -153,11 +155,22 @@ def diverged_call(
         reason=why,
         rows=redact_rows(rows),
         recording=script.name,
-        hints=(_show_command(script, call), RECORD_AGAIN if stuck else "continue nevertheless: --lenient"),
+        hints=(
+            _show_command(script, call),
+            *_normalize_hints(rows),
+            RECORD_AGAIN if stuck else "continue nevertheless: --lenient",
+        ),
     )
 
 
 RECORD_AGAIN = "record it again if the agent or the client has changed"
+
+
+def _normalize_hints(rows: tuple[DifferenceRow, ...]) -> list[str]:
+    """Return the hint for texts that differ in a few words."""
+    return (
+        ["leave out a part that differs in every run: --normalize 'REGEX'"] if any(map(are_texts_alike, rows)) else []
+    )
 
 
 def _show_command(script: ReplayScript, call: RecordedCall) -> str:

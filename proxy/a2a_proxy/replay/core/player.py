@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from a2a_proxy.recording.difference.fields import MAX_DEPTH, OPAQUE
 from a2a_proxy.recording.difference.reduced import bound_depth
 from a2a_proxy.recording.difference.values import DifferenceRow
-from a2a_proxy.replay.core.branch import find_branch
+from a2a_proxy.replay.core.branch import ConversationMatcher, find_branch
 from a2a_proxy.replay.core.call_playback import CallPlayback
 from a2a_proxy.replay.core.choice import CallChooser
 from a2a_proxy.replay.core.concurrency import ConcurrentCalls
@@ -53,7 +53,8 @@ class Player:
         """Playbacks that are not over."""
         served = replace(script, calls=tuple(call for call in script.calls if not call.refusal))
         self.timeline = Timeline(served)
-        self._chooser = CallChooser(script, self.options, self.rules)
+        self._conversations = ConversationMatcher(self.rules, masks_values=self.options.match.masks_values)
+        self._chooser = CallChooser(script, self.options, self.rules, self._conversations)
         self._concurrency = ConcurrentCalls(served)
         self._gates = Gates(script)
         self._task_progress = TaskProgressPlayer(served, self.timeline)
@@ -69,7 +70,7 @@ class Player:
         request = replace(request, value=bound_depth(request.value))
         if self._time_shift is None:
             self._time_shift = at - self.script.began
-        found = self._chooser.choose_call(request, self.ids)
+        found = self._chooser.choose_call(request, self.ids, at)
         if isinstance(found, Miss):
             policy = self.options.policy_of(request.operation)
             call = self._task_progress.make_subscription(request, self.ids, policy)
@@ -159,9 +160,10 @@ class Player:
         return pause if options.max_gap is None else min(pause, options.max_gap)
 
     def switch_branch(
-        self, playback: RunningCall, sent_count: int, received_count: int, value: Any
+        self, playback: RunningCall, sent_count: int, received_count: int, value: Any, masked_at: int | None
     ) -> PlaybackSteps | None:
-        """Continue a playback as another recorded call that is the same so far and has the client's message here.
+        """Continue a playback as another recorded call that is the same so far and has the client's message here, after
+        masking at a time or without.
 
         Returns its steps, or None if there is no such call.
         """
@@ -172,7 +174,8 @@ class Player:
             value,
             self._chooser.unplayed_calls(playback.call.operation),
             self._gates,
-            self.rules,
+            self._conversations,
+            masked_at,
         )
         if found is None:
             return None

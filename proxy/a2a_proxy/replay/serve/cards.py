@@ -38,6 +38,8 @@ class ReplayCards:
     def __init__(self, script: ReplayScript, *, keep: bool = False, add: tuple[Binding, ...] = ()) -> None:
         """`keep` leaves the cards as recorded; `add` lists bindings to offer in the card even if it does not list
         them."""
+        self.missed_path = ""
+        """Path at which a client requested a card although the script has none; empty if no client did."""
         self._keep = keep
         self._add = add
         self._pages: dict[str, CardPage] = {}

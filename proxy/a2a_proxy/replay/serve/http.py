@@ -116,6 +116,8 @@ class HttpServer:
         if page.body is None and self._replay.passthrough is not None:
             return await self._replay.passthrough.forward_http(request, await request.read())
         if page.body is None:
+            if not self._cards.has_card:
+                self._cards.missed_path = request.path
             error = {"error": {"code": page.status, "message": "the recording has no agent card at this path"}}
             return web.json_response(error, status=page.status)
         head = {

@@ -18,6 +18,7 @@ from a2a_proxy.rules.schema.body_dialect import client_dialect, foreign_dialect
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
 from a2a_proxy.rules.schema.json_0_3 import dual_card, json_0_1, json_0_3
 from a2a_proxy.rules.schema.protobuf_shapes import json_1_0, make_grammar
+from a2a_proxy.rules.schema.protobuf_times import time_faults
 from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind
 from a2a_proxy.rules.schema.walk import EVENTS_0_3, SchemaWalk
 
@@ -88,6 +89,8 @@ def _find_faults(context: RuleContext) -> list[SchemaFault]:
 def _protobuf_faults(context: RuleContext) -> list[SchemaFault]:
     line, full = split_schema(context.frame.schema)
     value = context.value
+    if value is None:
+        return time_faults(line, full.rpartition(".")[2], context.frame.payload)
     if not value:  # nothing known: an event kind of a later version, or no fields
         return []
     request = context.frame.direction is Direction.TO_AGENT

@@ -78,6 +78,11 @@ class FixtureAgent:
         player, passthrough = self._mock.player, self._mock.passthrough
         if self._mock.script.missing:
             notes += (f"the recording of the cassette is not complete: {self._mock.script.missing}",)
+        if path := self._mock.cards.missed_path:
+            notes += (
+                f"the agent card was requested, but the cassette has none: GET {path} was answered with 404",
+                "hint: export the cassette again, with the card: -f '(FILTER) OR op:GetAgentCard'",
+            )
         return ReplayStatus(
             misses=miss_texts(self._mock),
             unused=tuple(f"{call.place} {call.operation}" for call in player.unused_calls()),

@@ -28,6 +28,7 @@ from a2a_proxy.testing.matcher_channel import RemoteMatcher
 _NAMED_SPEEDS = {"instant": 0.0, "recorded": 1.0}
 _SETTING_FORMS = (
     (re.compile(r"--match ([a-z-]+)"), r'match="\1"'),
+    (re.compile(r"--normalize '(\w+)'"), r'normalize=["\1"]'),
     (re.compile(r"--policy (\w+)=([a-z-]+)"), r'policies={"\1": "\2"}'),
     (re.compile(r"--(lenient|allow-incomplete|allow-redacted)"), r"\1=True"),
 )

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import secrets
 import uuid
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import KEY_BYTES, SessionFile
-from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
+from a2a_proxy.model.chunk import Chunk, ChunkKind, DialFacts, Direction
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
@@ -59,7 +60,7 @@ class AgentRelay:
         """Listen and return the address, `127.0.0.1:PORT`. Raises RouteError."""
         await self._relay.bind_listeners()
         [(_, [address])] = self._relay.bound_addresses
-        self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)))
+        self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)), self._note_dial)
         self._relay.accept_connections(self._recorder)
         return address
 
@@ -82,13 +83,21 @@ class AgentRelay:
     def _add_note(self, note: ConsoleNote) -> None:
         self.notes.append(note.text)
 
+    def _note_dial(self, data: bytes) -> None:
+        """Note that the agent could not be reached, once for each reason."""
+        facts = msgspec.json.decode(data, type=DialFacts)
+        note = f"the proxy could not reach the agent {facts.upstream}: {facts.error}"
+        if facts.error and note not in self.notes:
+            self.notes.append(note)
+
 
 class RelayRecorder:
     """Journal and recorder of a relay in one. Not thread-safe."""
 
-    def __init__(self, session: SessionFile) -> None:
-        """Creates no file yet."""
+    def __init__(self, session: SessionFile, on_dial: Callable[[bytes], None]) -> None:
+        """Creates no file yet. `on_dial` is called with the data of each DIALED record."""
         self._session = session
+        self._on_dial = on_dial
         self._chunks: list[Chunk] = []
         self._held_bytes = 0
         self._session_recorder: SessionRecorder | None = None
@@ -97,6 +106,8 @@ class RelayRecorder:
         """Append one record of the relay."""
         self._chunks.append(Chunk(connection, kind, direction, at, bytes(data)))
         self._held_bytes += len(data)
+        if kind is ChunkKind.DIALED:
+            self._on_dial(data)
         if self._held_bytes > _MAX_HELD_BYTES:
             self.store_chunks()
 

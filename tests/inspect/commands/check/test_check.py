@@ -363,7 +363,7 @@ def test_a_consequence_stands_below_its_cause(tmp_path: Path) -> None:
     cause = next(index for index, line in enumerate(lines) if "A2A-GEN-001" in line)
     assert lines[cause].startswith("  error   A2A-GEN-001 Generation gap  #8.4 (agent's event) SendStreamingMessage")
     assert lines[cause + 2].endswith("; found: 5, expected: 4")
-    assert lines[cause + 3] == "          generation 4: healed by #9 GetTask at 6"
+    assert lines[cause + 3] == "          generation 4: healed by #9 GetTask at generation 6"
     assert lines[cause + 4].startswith("      warning A2A-ART-006 The artifact of a task differs from the streamed one")
     assert lines[cause + 4].endswith("  #9.1 (agent's response) GetTask  must act: agent")
     assert lines[cause + 5].endswith("(the missing event of A2A-GEN-001)")

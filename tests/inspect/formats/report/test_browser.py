@@ -123,7 +123,9 @@ async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Pat
         await reader.finds(13, "main .grid tbody tr")
         await page.run("document.getElementById('talks').focus()")
         await page.press(*"jjjjjj", "Enter")
-        await reader.sees("generations 1-3 5-6, 4 missed on #8, healed by #9 GetTask at 6", "status completed")
+        await reader.sees(
+            "generations 1-3 5-6, 4 missed on #8, healed by #9 GetTask at generation 6", "status completed"
+        )
         await reader.sees("#8.4", "A2A-GEN-001", "#9.1", "A2A-ART-006", where="main > .found")
         await page.run("document.getElementById('diagram').focus()")
         await page.press("e")

@@ -112,7 +112,7 @@ def test_rows_show_gaps_and_findings() -> None:
     assert report.index["counts"]["failed"] == 1
     (task,) = talks[-1]["tasks"]
     assert [name for _, name, _ in task["states"]] == ["submitted", "working", "completed"]
-    assert "4 missed on #8, healed by #9 GetTask at 6" in task["generations"]
+    assert "4 missed on #8, healed by #9 GetTask at generation 6" in task["generations"]
     assert len(task["missed"]) == 1
     detail = report.table("detail")[rows[finding["row"] - 1][MORE]]
     assert json.loads(detail["payload"])["artifactUpdate"]["append"] is True

@@ -174,7 +174,7 @@ def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -
 
 def _describe_missed(recording: Recording, session: int, finding: Finding) -> str:
     """Return what the events that a finding misses were, and how the gap was closed: `generation 4: artifact "plan" on
-    #7.3; healed by #9 GetTask at 6`. Empty if the finding misses nothing, or nothing is known.
+    #7.3; healed by #9 GetTask at generation 6`. Empty if the finding misses nothing, or nothing is known.
     """
     missing = finding.evidence.get("missing")
     if not missing or not finding.task_id:

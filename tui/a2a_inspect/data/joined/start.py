@@ -66,4 +66,5 @@ def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
         command=("a2a-inspect", *map(str, paths)),
         listens=tuple(way for each in facts for way in each.listens),
         upstreams=tuple(way for each in facts for way in each.upstreams),
+        names=tuple(name for each in facts for name in each.names or ("",) * len(each.listens)),
     )

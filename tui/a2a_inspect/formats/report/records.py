@@ -47,7 +47,7 @@ def session_record(session: SessionRow) -> dict[str, object]:
     return {
         "number": session.id,
         "started": text.format_utc(facts.started),
-        "ways": [f"{a} -> {b}" for a, b in zip(facts.listens, facts.upstreams, strict=False)],
+        "ways": text.session_routes(facts),
         "capture": "complete" if session.complete == "complete" else session.complete or "not ended",
         "redaction": list(facts.redaction),
     }

@@ -67,6 +67,9 @@ def goes_on(context: RuleContext) -> Iterator[RuleFinding]:
 
     The agent ignores such values: the condition protects nothing and the long poll returns at once. The client must
     stop using generations for this task; the agent should implement them.
+
+    Low confidence if the recording does not contain the creation of the task: the agent may have sent a generation
+    before.
     """
     if not context.has_flag(FrameFlag.ASKS):
         _note_informed_client(context)

@@ -106,7 +106,8 @@ def base64(context: RuleContext) -> Iterable[RuleFinding]:
 )
 def out_of_range(context: RuleContext) -> Iterable[RuleFinding]:
     """A number is outside its range (`historyLength` below 0, `pageSize` of a task query not from 1 to 100, more than
-    32 bits), or a member has a JSON type that its schema does not allow. Generations are judged by A2A-GEN-020.
+    32 bits; in protobuf a time before the year 1, after the year 9999 or with a negative fraction), or a member has a
+    JSON type that its schema does not allow. Generations are judged by A2A-GEN-020.
 
     The receiver rejects the call or, worse, misreads the value. The sender (client or agent) must send a value that the
     schema allows.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from sys import intern
 
+from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.protocol.dialect import dialect_of_version
@@ -184,7 +185,6 @@ def _draft_call(version: str, generation: str = "") -> Script:
     "A2A-VER-011",
     "1.1 feature used with an earlier version",
     Severity.INFO,
-    actor=Actor.CLIENT,
     section="1.1 draft 3.2.7",
     hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
     trigger_flags=FrameFlag.UNCLEAN | FrameFlag.NUMBERED,
@@ -199,8 +199,9 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
     """A client sends `currentGeneration` or `ifGenerationMatch`, or an agent sends a generation, in an exchange whose
     `A2A-Version` is below 1.1 or absent. Reported once per exchange.
 
-    The other peer may ignore the feature: a precondition then protects nothing. The client should send `A2A-Version:
-    1.1`. The example in the 1.1 draft itself makes this mistake.
+    The other peer may ignore the feature: a precondition then protects nothing. A client that uses the feature should
+    send `A2A-Version: 1.1`. The example in the 1.1 draft itself makes this mistake. An agent should not send
+    generations to a client that declares an earlier version; one that declares none may have meant 1.1.
     """
     number = context.frame.generation
     version = parse_version(context.exchange.version_header)
@@ -208,7 +209,12 @@ def early(context: RuleContext) -> Iterator[RuleFinding]:
         return
     context.record.writable_notes()["ver.early"] = True
     said = context.exchange.version_header or "absent"
-    yield RuleFinding(summary=f"generation {number} is a 1.1 feature, but A2A-Version is {said}", value=str(number))
+    is_unclear = version is None and context.frame.direction is Direction.TO_CLIENT
+    yield RuleFinding(
+        summary=f"generation {number} is a 1.1 feature, but A2A-Version is {said}",
+        value=str(number),
+        actor=Actor.EITHER if is_unclear else None,
+    )
 
 
 @rule(

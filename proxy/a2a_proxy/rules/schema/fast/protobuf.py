@@ -15,6 +15,7 @@ from a2a_proto import SchemaSet, message_class
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, timestamp_text
 from a2a_proxy.rules.schema.fast.strict_messages import twin
+from a2a_proxy.rules.schema.protobuf_times import MAX_SECONDS
 
 FrameCheck = Callable[[Frame], GateResult]
 """Checks whether the payload of a protobuf frame is valid."""
@@ -24,8 +25,6 @@ _MEDIA_TYPES = frozenset(("", "text/plain", "text/markdown", "text/html", "appli
 _USER_ROLE, _AGENT_ROLE = 1, 2
 _STATUS_EVENT = EventKind.STATUS
 """Module-level alias, because accessing `EventKind.STATUS` for each frame costs 0.1 us (CPython 3.11)."""
-_MAX_SECONDS = 253_402_300_799
-"""End of the year 9999; later times have no JSON form."""
 
 
 def make_checker(line: SchemaSet, name: str, is_valid: Callable[[Any], bool]) -> FrameCheck:
@@ -72,7 +71,7 @@ def make_quick_checker(line: SchemaSet, name: str, fallback: FrameCheck) -> Fram
         if event is EventKind.ARTIFACT:
             return _check_artifact(made.artifact_update.artifact)
         if event is EventKind.TASK:
-            return _has_matching_ids(made if name == "Task" else made.task, frame, old=old)
+            return _has_matching_facts(made if name == "Task" else made.task, frame, old=old)
         return event is EventKind.MESSAGE
 
     return check
@@ -83,7 +82,11 @@ def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
     message.
     """
     status = update.status
-    stamp = timestamp_text(status.timestamp) if status.HasField("timestamp") else ""
+    stamp = ""
+    if status.HasField("timestamp"):
+        if not _is_valid_time(status.timestamp):
+            return False
+        stamp = timestamp_text(status.timestamp)
     if not frame.message_id:
         return StatusSummary(stamp, None, not update.HasField("metadata"))
     said = status.update if old else status.message
@@ -95,14 +98,23 @@ def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
     return StatusSummary(stamp, part.text, False, named)
 
 
+def _is_valid_time(timestamp: Any) -> bool:
+    """Whether the timestamp is between 1970 and 9999, which is common."""
+    seconds: int = timestamp.seconds
+    nanos: int = timestamp.nanos
+    return 0 <= seconds <= MAX_SECONDS and 0 <= nanos < 1_000_000_000
+
+
 def _check_artifact(artifact: Any) -> GateResult:
     described = artifact.description
     description = crc32(described.encode()) if described else 0
     return ArtifactSummary(artifact.artifact_id, artifact.name, description, "", [artifact.parts.text])
 
 
-def _has_matching_ids(task: Any, frame: Frame, *, old: bool) -> bool:
-    """Whether the ids inside the task equal the ids in the frame."""
+def _has_matching_facts(task: Any, frame: Frame, *, old: bool) -> bool:
+    """Whether the ids inside the task equal the ids in the frame, and its time is valid."""
+    if not _is_valid_time(task.status.timestamp):
+        return False
     if frame.message_id and not _message_has_same_ids(task.status.update if old else task.status.message, frame):
         return False
     return all(_message_has_same_ids(each, frame) for each in task.history)
@@ -143,8 +155,7 @@ class MessageChecks:
     def _is_valid_status(self, status: Any, task_id: str, context_id: str) -> bool:
         if status.state not in _STATE_NUMBERS:
             return False
-        stamp = status.timestamp
-        if not (0 <= stamp.seconds <= _MAX_SECONDS and 0 <= stamp.nanos < 1_000_000_000):
+        if not _is_valid_time(status.timestamp):
             return False
         if not status.HasField(self._message_field):
             return True

@@ -1,0 +1,259 @@
+"""TLS toward clients: a listener's connections are accepted with and without TLS, which their first byte shows."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from a2a_proxy.model.chunk import CertificateFacts, TlsFacts
+from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
+from a2a_proxy.relay.route import format_address
+from a2a_proxy.relay.tls import HTTP1, HTTP2, describe_handshake
+from a2a_proxy.wire.client_hello import ClientHello, HelloGap
+from a2a_proxy.wire.detect import TLS_BYTE
+
+HANDSHAKE_SECONDS = 10.0
+"""Seconds that a client may take for its ClientHello, and again for the rest of the handshake."""
+SHUTDOWN_SECONDS = 30.0
+"""Seconds that a client may take to read the last bytes and complete the closing of a TLS connection."""
+LISTENER_PROTOCOLS = (HTTP1, HTTP2)
+"""The protocols of a listener, the preferred first: agent cards are edited in HTTP/1.1; gRPC clients offer h2 alone."""
+
+_DECODE_ERROR = b"\x15\x03\x01\x00\x02\x02\x32"
+"""A fatal alert (RFC 8446, 6)."""
+_REFUSALS = ("unknown ca", "certificate unknown", "bad certificate", "unsupported certificate", "certificate expired")
+"""Alerts of clients that do not accept the proxy's certificate."""
+_TRUST_HINT = 'make it trust the proxy: eval "$(a2a-proxy ca env)" before it starts, or a2a-proxy ca export'
+
+
+class ServerContext(msgspec.Struct, frozen=True):
+    """A TLS context with its certificate."""
+
+    context: ssl.SSLContext
+    certificate: CertificateFacts
+
+
+class ServerContexts(Protocol):
+    """The TLS contexts for the names that clients ask for (`certificates.contexts`)."""
+
+    def find_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext | None:
+        """Return the context for a name that prefers these ALPN protocols in this order, or None if there is none."""
+
+    def make_context(self, name: str, protocols: tuple[str, ...]) -> ServerContext:
+        """Return such a context, created if there is none. Called in a thread. Raises OSError."""
+
+
+class _AlertingConnection(ssl.SSLObject):
+    """Keeps the alert for the peer if the handshake fails, because asyncio closes the connection without sending it."""
+
+    outgoing: ssl.MemoryBIO
+
+    def do_handshake(self) -> None:
+        """Continue the handshake. The SSLError of a failure has the bytes to send as `alert`."""
+        try:
+            super().do_handshake()
+        except ssl.SSLWantReadError:
+            raise
+        except ssl.SSLError as error:
+            error.alert = self.outgoing.read()  # type: ignore[attr-defined]
+            raise
+
+
+class _AlertingContext(ssl.SSLContext):
+    sslobject_class = _AlertingConnection
+
+    def wrap_bio(
+        self,
+        incoming: ssl.MemoryBIO,
+        outgoing: ssl.MemoryBIO,
+        server_side: bool = False,
+        server_hostname: str | bytes | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> ssl.SSLObject:
+        """Return the connection, which knows where its alert is."""
+        connection = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
+        assert isinstance(connection, _AlertingConnection)
+        connection.outgoing = outgoing
+        return connection
+
+
+def create_server_context(protocols: tuple[str, ...]) -> ssl.SSLContext:
+    """Return a context without a certificate that prefers these ALPN protocols in this order."""
+    context = _AlertingContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_alpn_protocols(list(protocols))
+    return context
+
+
+Begin = Callable[[TlsFacts | None], asyncio.Protocol]
+"""Called when a client's connection is established, with the facts of its TLS handshake; returns its protocol."""
+
+
+class ClientTls:
+    """Accepts the clients of listeners that take TLS."""
+
+    def __init__(self, contexts: ServerContexts, trust_hint: str = _TRUST_HINT, *, required: bool = False) -> None:
+        """Create the acceptor. `trust_hint` is the action for clients that refuse the certificate. With `required`,
+        clients without TLS are refused, because they cannot present a certificate.
+        """
+        self._contexts = contexts
+        self._trust_hint = trust_hint
+        self._required = required
+
+    async def accept(self, sock: socket.socket, begin: Begin, show_note: Callable[[ConsoleNote], None]) -> None:
+        """Give an accepted connection to the protocol of `begin`, after the handshake if the client speaks TLS.
+
+        A client whose handshake fails is closed, with a note to the user. A client that is gone is closed silently.
+        """
+        accepted = _Accepted(begin)
+        try:
+            first = await peek_bytes(sock, bool, 1, None)
+            if first and first[0] == TLS_BYTE:
+                note = await self._accept_tls(sock, accepted)
+            elif self._required and first:
+                note = ConsoleNote(
+                    f"a client without TLS was refused at {_local_address(sock)}: --client-ca asks for its certificate",
+                    "let the client use https:// and a certificate",
+                    loud=True,
+                )
+            else:
+                note = None
+                await asyncio.get_running_loop().connect_accepted_socket(lambda: accepted, sock)
+            if note is not None:
+                show_note(note)
+        except OSError:
+            return
+        finally:
+            if not accepted.is_established:
+                sock.close()
+
+    async def _accept_tls(self, sock: socket.socket, accepted: _Accepted) -> ConsoleNote | None:
+        """Complete the handshake, or return the reason why that is impossible."""
+        where = _local_address(sock)
+        hello = await peek_hello(sock, HANDSHAKE_SECONDS)
+        if hello is HelloGap.INCOMPLETE:
+            return ConsoleNote(
+                f"a client of {where} began a TLS handshake and sent only a part of its ClientHello",
+                "the client, or a proxy between, must send the rest",
+                loud=True,
+            )
+        if isinstance(hello, HelloGap):
+            sock.send(_DECODE_ERROR)
+            return ConsoleNote(
+                f"a client of {where} sent bytes that begin like TLS and are no ClientHello",
+                "the client must speak TLS or plain HTTP there",
+                loud=True,
+            )
+        name = hello.server_name or _certificate_host(sock)
+        accepted.server_name = hello.server_name
+        return await self._shake_hands(sock, accepted, name, LISTENER_PROTOCOLS, self._trust_hint)
+
+    async def intercept(
+        self, sock: socket.socket, begin: Begin, hello: ClientHello, name: str, protocols: tuple[str, ...]
+    ) -> ConsoleNote | None:
+        """Complete the handshake with a client that takes this connection for one to the host `name`.
+
+        Returns None if the protocol of `begin` has the connection, or the reason why that is impossible; the connection
+        is then closed. Raises OSError if the client is gone.
+        """
+        accepted = _Accepted(begin)
+        accepted.server_name = hello.server_name
+        try:
+            hint = f"{self._trust_hint}; to leave it unread: --pass {name}"
+            return await self._shake_hands(sock, accepted, name, protocols, hint)
+        finally:
+            if not accepted.is_established:
+                sock.close()
+
+    async def _shake_hands(
+        self, sock: socket.socket, accepted: _Accepted, name: str, protocols: tuple[str, ...], trust_hint: str
+    ) -> ConsoleNote | None:
+        """Complete the handshake with a certificate for `name`, or return the reason why that is impossible."""
+        where, loop = _local_address(sock), asyncio.get_running_loop()
+        server = self._contexts.find_context(name, protocols)
+        if server is None:
+            try:
+                server = await loop.run_in_executor(None, self._contexts.make_context, name, protocols)
+            except OSError as error:
+                text = f"cannot create a certificate for {name}: {(error.strerror or str(error)).lower()}"
+                return ConsoleNote(
+                    text, "check the disk and the permissions of the folder for temporary files", loud=True
+                )
+        accepted.certificate = server.certificate
+        with sock.dup() as spare:  # a failed handshake closes the other one before its alert is sent
+            try:
+                await loop.connect_accepted_socket(
+                    lambda: accepted,
+                    sock,
+                    ssl=server.context,
+                    ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                    ssl_shutdown_timeout=SHUTDOWN_SECONDS,
+                )
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    spare.send(getattr(error, "alert", b""))
+                return _explain_error(error, where, name, trust_hint)
+        return None
+
+
+class _Accepted(asyncio.Protocol):
+    """Handles a connection until it is established; then the protocol of `begin` replaces it."""
+
+    def __init__(self, begin: Begin) -> None:
+        self._begin = begin
+        self.is_established = False
+        self.server_name = ""
+        self.certificate: CertificateFacts | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the connection: a TLS handshake is complete."""
+        self.is_established = True
+        ssl_object = transport.get_extra_info("ssl_object")
+        facts = None
+        if ssl_object is not None:
+            facts = describe_handshake(ssl_object, self.server_name, self.certificate)
+        protocol = self._begin(facts)
+        transport.set_protocol(protocol)
+        protocol.connection_made(transport)
+
+
+def _explain_error(error: OSError, where: str, name: str, trust_hint: str) -> ConsoleNote:
+    """Return a line about a failed handshake."""
+    if not isinstance(error, ssl.SSLError):
+        text = f"a client of {where} closed the connection during the TLS handshake for {name}"
+        return ConsoleNote(text, f"if it does not accept the certificate: {trust_hint}", loud=True)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ConsoleNote(
+            f"a client's certificate was refused at {where}: {error.verify_message.lower()}",
+            "use a certificate that an authority of --client-ca has issued",
+            loud=True,
+        )
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    if "peer did not return a certificate" in reason:
+        text = f"a client without a certificate was refused at {where}: --client-ca asks for one"
+        return ConsoleNote(text, "give the client a certificate that an authority of that file has issued", loud=True)
+    if any(alert in reason for alert in _REFUSALS):
+        text = f"a client of {where} refused the proxy's certificate for {name}: {reason}"
+        return ConsoleNote(text, trust_hint, loud=True)
+    return ConsoleNote(
+        f"the TLS handshake with a client of {where} failed: {reason}",
+        "the client must speak TLS 1.2 or 1.3 there, or plain HTTP",
+        loud=True,
+    )
+
+
+def _local_address(sock: socket.socket) -> str:
+    return format_address(*sock.getsockname()[:2])
+
+
+def _certificate_host(sock: socket.socket) -> str:
+    """Return the address that the client has connected to, an IPv4 address mapped into IPv6 as such."""
+    address = ipaddress.ip_address(sock.getsockname()[0].partition("%")[0])
+    return str(getattr(address, "ipv4_mapped", None) or address)
