@@ -421,6 +421,16 @@ def test_connection_finding_task() -> None:
     assert_gone(redactor.redact_task(task), PLAIN)
 
 
+def test_a_text_known_as_clean_is_redacted_once_its_secret_is_known() -> None:
+    redactor = Redactor(KEY)
+    connection = Connection(id=1, client="c", listen="l", upstream="h", opened=1, how=f"reset: {PLAIN}")
+    assert redactor.redact_connection(connection).how == f"reset: {PLAIN}"
+    other = Redactor(KEY)
+    other.redact_frame(frame(b'{"password": "%b"}' % PLAIN.encode()), None)
+    redactor.restore(other.save())
+    assert_gone(redactor.redact_connection(connection), PLAIN)
+
+
 def test_many_artifacts_are_redacted_again_when_the_task_grows() -> None:
     redactor = Redactor(KEY)
     named = tuple(ArtifactState(str(number), name="api_key=abcdef") for number in range(100))
@@ -701,3 +711,7 @@ def test_disabled() -> None:
     dirty = frame(b'{"token":"' + CANARY.encode() + b'"}')
     assert redactor.redact_frame(dirty, None) is dirty
     assert redactor.redact_text(f"Bearer {CANARY}") == f"Bearer {CANARY}"
+
+
+def test_the_scheme_of_a_credential_stays() -> None:
+    assert Redactor(KEY).redact_text("Bearer abcDEF123456, sent") == f"Bearer {make_label(KEY, 'abcDEF123456')}, sent"
