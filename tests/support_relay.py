@@ -18,6 +18,7 @@ from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.tunnel import Interception
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Story = Coroutine[Any, Any, None]
@@ -158,11 +159,13 @@ async def forwarding(
     journal: MemoryJournal | None = None,
     editing: EditPolicy = EditPolicy(),  # noqa: B008 (frozen)
     routes: Sequence[Route] = (),
+    interception: Interception | None = None,
 ) -> AsyncIterator[ForwardBench]:
     """Run a forward proxy on loopback, beside listeners for `routes`."""
     journal = journal or MemoryJournal()
     notes: list[ConsoleNote] = []
-    relay = Relay(routes, session_clock(), editing, notes.append, [Listen.parse(":0")])
+    forwards = [Listen.parse(":0")]
+    relay = Relay(routes, session_clock(), editing, notes.append, forwards, interception=interception)
     await relay.bind_listeners()
     relay.accept_connections(journal)
     try:

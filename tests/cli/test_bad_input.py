@@ -97,6 +97,12 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             "--listen :9 and --forward 127.0.0.1:9 are the same port",
         ),
         (("--forward", ":0", "--upstream", "localhost:1"), "--listen is missing"),
+        ((*PAIR, "--intercept", "private"), "--intercept has no effect without --forward"),
+        ((*PAIR, "--pass", "a"), "--pass has no effect without --forward"),
+        (("--forward", ":0", "--pass", "a"), "--pass has no effect without --intercept"),
+        (("--forward", ":0", "--intercept", "a b"), "--intercept: 'a b' is not a pattern for hosts"),
+        (("--forward", ":0", "--intercept", "*", "--pass", "/"), "--pass: '/' is not a pattern for hosts"),
+        (("--forward", ":0", "--upstream-proxy", "socks5://a:1"), "socks5:// proxies are not supported"),
     ],
 )
 def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[str, ...], error: str) -> None:

@@ -85,7 +85,7 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     window.types("4")
     window.sees("error A2A-RPC-002 frame 0", "is missing or is not", "examples: a2a-inspect rules A2A-RPC-002")
     window.types("y")
-    window.sees("Copy 1:4.0 as")
+    window.sees("Copy #4.0 as")
     window.types("j")
     window.sees("copied with tmux")
     assert json.loads(window.copied) == {"method": "message/stream"}
@@ -95,7 +95,7 @@ def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:
     (exported,) = until(lambda: list(tmp_path.glob("*.a2a.jsonl")))
     window.sees(exported.name)
     window.types("D")
-    window.sees("demo.a2a.db  1:3  |  1:4", "HTTP 406")
+    window.sees("demo.a2a.db  #3  |  #4", "HTTP 406")
     window.types("Escape")
     window.sees("9 findings", "[4 Findings]")
     window.types("?")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -10,6 +10,7 @@ import msgspec
 
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
+from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
@@ -24,6 +25,7 @@ from a2a_proxy.relay.route import Listen, PortRanges, Route, RouteError, Upstrea
 from a2a_proxy.relay.tls import Trust
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.host_patterns import InterceptPolicy
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
     from a2a_proxy.telemetry.settings import OtlpSettings
 
@@ -64,6 +66,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """TLS toward clients; None if listeners take plain text only."""
     forwards: tuple[Listen, ...] = ()
     """Addresses of forward proxies."""
+    interception: InterceptPolicy | None = None
+    """TLS that forward proxies open; None if they open none."""
     upstream_proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -76,6 +80,8 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     upstream_grpc: tuple[str, ...] = ()
     name: tuple[str, ...] = ()
     forward: tuple[str, ...] = ()
+    intercept: tuple[str, ...] = ()
+    passed: tuple[str, ...] = ()
     record: Path | None = None
     keep_secrets: bool = False
     log_format: str = "text"
@@ -148,6 +154,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
             client_ca=arguments.client_ca,
         ),
         forwards=forwards,
+        interception=_parse_interception(arguments),
         upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
     )
 
@@ -170,6 +177,33 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
         raise UserError(
             f"--forward: {wrong.message}", wrong.hint.replace("--listen :9000", "--forward :9900")
         ) from wrong
+
+
+def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:
+    """Return what forward proxies open. Raises UserError."""
+    option = "--intercept" if arguments.intercept else "--pass"
+    if not arguments.intercept and not arguments.passed:
+        return None
+    if not arguments.forward:
+        hint = "only tunnels of a forward proxy are opened: --forward :9900; for one agent: --listen :9000 --tls"
+        raise UserError(f"{option} has no effect without --forward", hint)
+    if not arguments.intercept:
+        raise UserError("--pass has no effect without --intercept", "without --intercept all TLS passes unread")
+    require_cryptography("--intercept")
+    return parse_interception(arguments.intercept, arguments.passed)
+
+
+def parse_interception(intercept: Iterable[str], passed: Iterable[str]) -> InterceptPolicy:
+    """Return the policy of these patterns. Raises UserError."""
+    from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
+
+    def parse(option: str, texts: Iterable[str]) -> tuple[HostPattern, ...]:
+        try:
+            return tuple(map(HostPattern.parse, texts))
+        except RouteError as wrong:
+            raise UserError(f"{option}: {wrong.message}", wrong.hint) from wrong
+
+    return InterceptPolicy(parse("--intercept", intercept), parse("--pass", passed))
 
 
 def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:

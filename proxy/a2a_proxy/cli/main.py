@@ -32,20 +32,11 @@ _HELP_SECTIONS = (
     (
         "Relay",
         (
-            *(
-                "listen",
-                "upstream",
-                "upstream_grpc",
-                "name",
-                "forward",
-                "rewrite_card",
-                "learn_ports",
-                "keep_host",
-                "upstream_ca",
-            ),
-            *("upstream_insecure", "upstream_proxy", "propagate", "live"),
+            *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
+            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
+    ("Forward proxy", ("forward", "intercept", "passed")),
     ("TLS", ("tls", "tls_cert", "tls_key", "client_ca", "upstream_cert", "upstream_key")),
     ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
     ("Console and exit code", ("quiet", "verbose", "log_format", "fail_on")),
@@ -95,6 +86,20 @@ log_format = click.option(
     multiple=True,
     metavar="[HOST]:PORT",
     help="Address of a forward proxy: clients name the agent, with HTTP_PROXY=http://localhost:PORT.",
+)
+@click.option(
+    "--intercept",
+    multiple=True,
+    metavar="PATTERN",
+    help="Read TLS in tunnels of --forward to these hosts: HOST, *.example.com, HOST:PORT, private, * (extra: tls).",
+)
+@click.option(
+    "--pass",
+    "passed",
+    multiple=True,
+    metavar="PATTERN",
+    envvar="A2A_PROXY_PASS",
+    help="Leave TLS to these hosts unread, in spite of --intercept.",
 )
 @click.option(
     "--rewrite-card",

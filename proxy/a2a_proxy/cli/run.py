@@ -28,7 +28,7 @@ from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.fail_on import has_failing_finding
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
-from a2a_proxy.cli.tls import make_client_tls
+from a2a_proxy.cli.tls import make_client_tls, make_interception
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recorder.keeper import RecorderKeeper
@@ -103,7 +103,8 @@ class ProxyRun:
             self._show_note,
             config.forwards,
             client_tls,
-            proxy=config.upstream_proxy,
+            config.upstream_proxy,
+            None if config.interception is None else make_interception(config.interception),
         )
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
@@ -250,6 +251,7 @@ class ProxyRun:
                 "trust a CA instead: --upstream-ca FILE",
             )
         self._announce_tls()
+        self._announce_interception(relay)
         self._warn_of_open_proxy(relay)
         self._warn_of_unused_ports(relay)
         self._warn_of_silent_upstreams()
@@ -287,6 +289,16 @@ class ProxyRun:
                         f"no process listens at {upstream.address}: requests are answered with 502 until one does",
                         "start the agent, or name its port: --upstream localhost:PORT",
                     )
+
+    def _announce_interception(self, relay: Relay) -> None:
+        policy = self._config.interception
+        if policy is not None:
+            hosts = ", ".join(pattern.text for pattern in policy.intercept)
+            self._console.show_note(
+                f"TLS to {hosts} is opened: clients must trust the proxy",
+                f'in their shell: eval "$(a2a-proxy ca env --forward {relay.forward_addresses[0][0]})"',
+                loud=False,
+            )
 
     def _warn_of_open_proxy(self, relay: Relay) -> None:
         """Warn the user of forward proxies that other machines can reach."""

@@ -15,6 +15,8 @@ from a2a_proxy.relay.tls import CertificateFiles, load_authorities, load_certifi
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.client_tls import ClientTls
+    from a2a_proxy.relay.host_patterns import InterceptPolicy
+    from a2a_proxy.relay.tunnel import Interception
 
 _CERTIFICATE_HINT = "the client must trust the authority of --tls-cert, and ask for a name in that certificate"
 
@@ -77,3 +79,17 @@ def make_client_tls(options: ClientTlsOptions) -> ClientTls:
         return ClientTls(FileContexts(options.own, prepare), _CERTIFICATE_HINT, required=required)
     except RouteError as wrong:
         raise UserError(wrong.message, wrong.hint) from None
+
+
+def make_interception(policy: InterceptPolicy) -> Interception:
+    """Return what a forward proxy opens, with the authority, which is created on first use. Raises UserError."""
+    authority = load_authority("--intercept")
+    from a2a_proxy.certificates.contexts import IssuedContexts
+    from a2a_proxy.relay.client_tls import ClientTls
+    from a2a_proxy.relay.tunnel import Interception
+
+    try:
+        log_keys(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a mistake must end the start, not the first connection
+    except RouteError as wrong:
+        raise UserError(wrong.message, wrong.hint) from None
+    return Interception(policy, ClientTls(IssuedContexts(authority, log_keys)))

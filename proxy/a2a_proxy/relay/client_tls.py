@@ -17,7 +17,7 @@ from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.route import format_address
 from a2a_proxy.relay.tls import HTTP1, HTTP2, describe_handshake
-from a2a_proxy.wire.client_hello import HelloGap
+from a2a_proxy.wire.client_hello import ClientHello, HelloGap
 from a2a_proxy.wire.detect import TLS_BYTE
 
 HANDSHAKE_SECONDS = 10.0
@@ -152,17 +152,41 @@ class ClientTls:
                 loud=True,
             )
         name = hello.server_name or _certificate_host(sock)
-        loop = asyncio.get_running_loop()
-        server = self._contexts.find_context(name, LISTENER_PROTOCOLS)
+        accepted.server_name = hello.server_name
+        return await self._shake_hands(sock, accepted, name, LISTENER_PROTOCOLS, self._trust_hint)
+
+    async def intercept(
+        self, sock: socket.socket, begin: Begin, hello: ClientHello, name: str, protocols: tuple[str, ...]
+    ) -> ConsoleNote | None:
+        """Complete the handshake with a client that takes this connection for one to the host `name`.
+
+        Returns None if the protocol of `begin` has the connection, or the reason why that is impossible; the connection
+        is then closed. Raises OSError if the client is gone.
+        """
+        accepted = _Accepted(begin)
+        accepted.server_name = hello.server_name
+        try:
+            hint = f"{self._trust_hint}; to leave it unread: --pass {name}"
+            return await self._shake_hands(sock, accepted, name, protocols, hint)
+        finally:
+            if not accepted.is_established:
+                sock.close()
+
+    async def _shake_hands(
+        self, sock: socket.socket, accepted: _Accepted, name: str, protocols: tuple[str, ...], trust_hint: str
+    ) -> ConsoleNote | None:
+        """Complete the handshake with a certificate for `name`, or return the reason why that is impossible."""
+        where, loop = _local_address(sock), asyncio.get_running_loop()
+        server = self._contexts.find_context(name, protocols)
         if server is None:
             try:
-                server = await loop.run_in_executor(None, self._contexts.make_context, name, LISTENER_PROTOCOLS)
+                server = await loop.run_in_executor(None, self._contexts.make_context, name, protocols)
             except OSError as error:
                 text = f"cannot create a certificate for {name}: {(error.strerror or str(error)).lower()}"
                 return ConsoleNote(
                     text, "check the disk and the permissions of the folder for temporary files", loud=True
                 )
-        accepted.server_name, accepted.certificate = hello.server_name, server.certificate
+        accepted.certificate = server.certificate
         with sock.dup() as spare:  # a failed handshake closes the other one before its alert is sent
             try:
                 await loop.connect_accepted_socket(
@@ -175,34 +199,8 @@ class ClientTls:
             except OSError as error:
                 with contextlib.suppress(OSError):
                     spare.send(getattr(error, "alert", b""))
-                return self._explain_error(error, where, name)
+                return _explain_error(error, where, name, trust_hint)
         return None
-
-    def _explain_error(self, error: OSError, where: str, name: str) -> ConsoleNote:
-        """Return a line about a failed handshake."""
-        if not isinstance(error, ssl.SSLError):
-            text = f"a client of {where} closed the connection during the TLS handshake for {name}"
-            return ConsoleNote(text, f"if it does not accept the certificate: {self._trust_hint}", loud=True)
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return ConsoleNote(
-                f"a client's certificate was refused at {where}: {error.verify_message.lower()}",
-                "use a certificate that an authority of --client-ca has issued",
-                loud=True,
-            )
-        reason = (error.reason or str(error)).replace("_", " ").lower()
-        if "peer did not return a certificate" in reason:
-            text = f"a client without a certificate was refused at {where}: --client-ca asks for one"
-            return ConsoleNote(
-                text, "give the client a certificate that an authority of that file has issued", loud=True
-            )
-        if any(alert in reason for alert in _REFUSALS):
-            text = f"a client of {where} refused the proxy's certificate for {name}: {reason}"
-            return ConsoleNote(text, self._trust_hint, loud=True)
-        return ConsoleNote(
-            f"the TLS handshake with a client of {where} failed: {reason}",
-            "the client must speak TLS 1.2 or 1.3 there, or plain HTTP",
-            loud=True,
-        )
 
 
 class _Accepted(asyncio.Protocol):
@@ -224,6 +222,31 @@ class _Accepted(asyncio.Protocol):
         protocol = self._begin(facts)
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
+
+
+def _explain_error(error: OSError, where: str, name: str, trust_hint: str) -> ConsoleNote:
+    """Return a line about a failed handshake."""
+    if not isinstance(error, ssl.SSLError):
+        text = f"a client of {where} closed the connection during the TLS handshake for {name}"
+        return ConsoleNote(text, f"if it does not accept the certificate: {trust_hint}", loud=True)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return ConsoleNote(
+            f"a client's certificate was refused at {where}: {error.verify_message.lower()}",
+            "use a certificate that an authority of --client-ca has issued",
+            loud=True,
+        )
+    reason = (error.reason or str(error)).replace("_", " ").lower()
+    if "peer did not return a certificate" in reason:
+        text = f"a client without a certificate was refused at {where}: --client-ca asks for one"
+        return ConsoleNote(text, "give the client a certificate that an authority of that file has issued", loud=True)
+    if any(alert in reason for alert in _REFUSALS):
+        text = f"a client of {where} refused the proxy's certificate for {name}: {reason}"
+        return ConsoleNote(text, trust_hint, loud=True)
+    return ConsoleNote(
+        f"the TLS handshake with a client of {where} failed: {reason}",
+        "the client must speak TLS 1.2 or 1.3 there, or plain HTTP",
+        loud=True,
+    )
 
 
 def _local_address(sock: socket.socket) -> str:

@@ -25,6 +25,12 @@ class HostPattern(msgspec.Struct, frozen=True):
     port: int = 0
     """Port, or 0 for all ports."""
 
+    @property
+    def text(self) -> str:
+        """The pattern as a user writes it."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}" if self.port else host
+
     @classmethod
     def parse(cls, text: str) -> HostPattern:
         """Parse a pattern. Raises RouteError."""
@@ -54,14 +60,18 @@ class InterceptPolicy(msgspec.Struct, frozen=True):
     passed: tuple[HostPattern, ...] = ()
     """Exceptions, which win."""
 
+    def passes(self, hosts: Iterable[str], port: int, address: str) -> bool:
+        """Return whether a host with these names is an exception (`HostPattern.matches`)."""
+        return _is_named(self.passed, hosts, port, address)
+
     def opens(self, hosts: Iterable[str], port: int, address: str) -> bool:
         """Return whether to open a connection to a host with these names (`HostPattern.matches`)."""
         names = list(hosts)
+        return _is_named(self.intercept, names, port, address) and not self.passes(names, port, address)
 
-        def is_named(patterns: tuple[HostPattern, ...]) -> bool:
-            return any(pattern.matches(name, port, address) for pattern in patterns for name in names)
 
-        return is_named(self.intercept) and not is_named(self.passed)
+def _is_named(patterns: tuple[HostPattern, ...], hosts: Iterable[str], port: int, address: str) -> bool:
+    return any(pattern.matches(host, port, address) for host in hosts for pattern in patterns)
 
 
 def is_private(host: str) -> bool:

@@ -26,6 +26,7 @@ from a2a_proxy.relay.tls import Tls
 if TYPE_CHECKING:
     from a2a_proxy.relay.client_tls import ClientTls
     from a2a_proxy.relay.forward import ForwardClient
+    from a2a_proxy.relay.tunnel import Interception
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 MAX_LEARNED_LISTENERS = 8
@@ -72,12 +73,13 @@ class Relay:
         forwards: Sequence[Listen] = (),
         client_tls: ClientTls | None = None,
         proxy: UpstreamProxy | None = None,
+        interception: Interception | None = None,
     ) -> None:
         """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
         are the addresses of forward proxies. With `client_tls` the listeners take TLS as well as plain text. `proxy` is
-        another proxy through which upstreams are dialled."""
+        another proxy through which upstreams are dialled, `interception` what a forward proxy opens."""
         self._routes = tuple(routes)
-        self._forwards, self._proxy = tuple(forwards), proxy
+        self._forwards, self._proxy, self._interception = tuple(forwards), proxy, interception
         self._clock = clock
         self._editing, self._show_note = editing, show_note
         self._tls = Tls(editing.trust)
@@ -281,7 +283,7 @@ class Relay:
         try:
             begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
             if begin == tunnel.METHOD:
-                await tunnel.Tunnel(client, self._context, origin).run()
+                await tunnel.Tunnel(client, self._context, origin, self._interception).run()
                 return
             one = forward.ForwardClient(self._context, origin, self._forward_clients.discard)
             self._forward_clients.add(one)

@@ -1,7 +1,8 @@
 """A tunnel of a forward proxy (CONNECT): the origin is dialled, then the client's first bytes decide what is read.
 
 Works on the client's socket before it has a transport, so that nothing but the CONNECT request is taken from it. HTTP
-becomes a recorded connection as any other; other bytes pass unread, and only their number is recorded.
+becomes a recorded connection as any other, also within TLS that the user wants opened; other bytes pass unread, and
+only their number is recorded.
 """
 
 from __future__ import annotations
@@ -11,16 +12,22 @@ import contextlib
 import socket
 from collections.abc import Callable
 
-from a2a_proxy.relay.connection import LINGER_SECONDS, SILENT_CLIENT_SECONDS, ProxyConnection, RelayContext
+import msgspec
+
+from a2a_proxy.model.chunk import TlsFacts
+from a2a_proxy.relay.client_tls import HANDSHAKE_SECONDS, ClientTls
+from a2a_proxy.relay.connection import LINGER_SECONDS, SILENT_CLIENT_SECONDS, Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.dial import DialError, connect_socket, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote
-from a2a_proxy.relay.edits.http1_forward import edit_head, parse_connect
+from a2a_proxy.relay.edits.http1_forward import edit_head, make_origin, parse_connect
 from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES
-from a2a_proxy.relay.first_bytes import peek_bytes
+from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
+from a2a_proxy.relay.host_patterns import InterceptPolicy
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.route import Upstream
-from a2a_proxy.relay.tls import HTTP1
+from a2a_proxy.relay.tls import HTTP1, HTTP2
+from a2a_proxy.wire.client_hello import ClientHello
 from a2a_proxy.wire.detect import MAX_PREFIX, ProtocolKind, detect_protocol
 
 METHOD = b"CONNECT "
@@ -36,13 +43,28 @@ OpenConnection = Callable[[Upstream, EarlyUpstream | None], ProxyConnection]
 """Returns a new connection to an origin, which was dialled before or is not dialled yet."""
 
 
+class Interception(msgspec.Struct, frozen=True):
+    """TLS in tunnels that is opened, and how."""
+
+    policy: InterceptPolicy
+    tls: ClientTls
+    """Certifies the proxy to clients as the origin."""
+
+
 class Tunnel:
     """One client that has sent the beginning of a CONNECT request."""
 
-    def __init__(self, client: socket.socket, context: RelayContext, open_connection: OpenConnection) -> None:
+    def __init__(
+        self,
+        client: socket.socket,
+        context: RelayContext,
+        open_connection: OpenConnection,
+        interception: Interception | None,
+    ) -> None:
         self._client = client
         self._context = context
         self._open_connection = open_connection
+        self._interception = interception
         self._is_handed_over = False
         self._agent: socket.socket | None = None
         """The socket to the origin until its connection begins."""
@@ -77,12 +99,80 @@ class Tunnel:
         self._agent = agent
         await self._context.loop.sock_sendall(self._client, _ESTABLISHED)
         kind = await self._detect_protocol(agent)
+        if kind is ProtocolKind.TLS and self._interception is not None:
+            hello = await self._read_hello(self._interception, origin, agent)
+            if hello is not None:
+                await self._intercept(self._interception.tls, origin, hello)
+                return
+        elif kind is ProtocolKind.TLS:
+            self._tell_unread_tls(origin.host)
+        elif kind is ProtocolKind.OPAQUE:
+            self._context.show_note(ConsoleNote(f"bytes that are neither HTTP nor TLS pass unread to {origin.text}"))
         await self._dial(origin, (HTTP1,))
         connection = self._open_connection(origin, self._early)
         if kind not in _READ_KINDS:
             connection.leave_unread(kind)
-            self._context.show_note(_unread_note(kind, origin))
         await self._hand_over(connection)
+
+    def _tell_unread_tls(self, host: str) -> None:
+        self._context.show_note(ConsoleNote(f"TLS to {host} passes unread; to read it: --intercept {host}"))
+
+    # TLS that is opened
+
+    async def _read_hello(
+        self, interception: Interception, origin: Upstream, agent: socket.socket
+    ) -> ClientHello | None:
+        """Return the ClientHello if the connection is to be opened, else None."""
+        policy, proxy = interception.policy, self._context.proxy
+        address = "" if proxy is not None and proxy.leads_to(origin) else str(agent.getpeername()[0])
+        hello = await peek_hello(self._client, HANDSHAKE_SECONDS)
+        name = (hello.server_name if isinstance(hello, ClientHello) else "") or origin.host
+        names = {origin.host, name}
+        if policy.passes(names, origin.port, address):
+            return None
+        if not policy.opens(names, origin.port, address):
+            self._tell_unread_tls(name)
+            return None
+        if isinstance(hello, ClientHello):
+            return hello
+        self._context.show_note(
+            ConsoleNote(
+                f"TLS to {origin.host} passes unread: a client sent a ClientHello that is {hello.value}",
+                "the client, or a proxy between, must send a whole ClientHello",
+                loud=True,
+            )
+        )
+        return None
+
+    async def _intercept(self, tls: ClientTls, origin: Upstream, hello: ClientHello) -> None:
+        """Offer the client what the origin has agreed to, or answer it in words if the origin cannot be verified."""
+        name = hello.server_name or origin.host
+        upstream = make_origin(name, origin.port, tls=True)
+        reason = ""
+        try:
+            await self._dial(upstream, hello.protocols)
+        except DialError as error:
+            reason = str(error)
+            hint = "; ".join(filter(None, (error.hint, f"to leave it unread: --pass {name}")))
+            self._context.show_note(ConsoleNote(f"no connection to {upstream.text}: {error}", hint, loud=True))
+        if reason:
+            protocols = tuple(each for each in hello.protocols if each in (HTTP1, HTTP2))
+        else:
+            assert self._early is not None
+            agreed = self._early.alpn_protocol
+            protocols = () if agreed is None else (agreed,)
+
+        def begin(facts: TlsFacts | None) -> Leg:
+            self._is_handed_over = True
+            connection = self._open_connection(upstream, self._early)
+            connection.client_tls = facts
+            if reason:
+                connection.refuse(reason)
+            return connection.client
+
+        note = await tls.intercept(self._client, begin, hello, name, protocols)
+        if note is not None:
+            self._context.show_note(note)
 
     async def _dial(self, origin: Upstream, protocols: tuple[str, ...]) -> None:
         """Begin the connection to the origin on its socket. Raises DialError."""
@@ -145,9 +235,3 @@ def _has_head(data: bytes) -> bool:
 
 def _is_known(data: bytes) -> bool:
     return detect_protocol(data) is not None
-
-
-def _unread_note(kind: ProtocolKind, origin: Upstream) -> ConsoleNote:
-    if kind is ProtocolKind.TLS:
-        return ConsoleNote(f"TLS to {origin.host} passes unread")
-    return ConsoleNote(f"bytes that are neither HTTP nor TLS pass unread to {origin.text}")

@@ -284,6 +284,39 @@ def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None
         shown("1.99")
 
 
+DEMO = Path(__file__).resolve().parents[3] / "recordings" / "demo.a2a.jsonl"
+
+
+def test_ls_prints_the_chosen_columns(tmp_path: Path) -> None:
+    """Titles, fields, headers and paths after the number; a filter leaves rows out; nothing is cut in a pipe."""
+    words = "operation,took,req.header:content-type,$.params.message.parts[0].text,found,state"
+    done = run_here(tmp_path, "ls", DEMO, "--columns", words, "-f", "op:Send*")
+    assert done.code == 0
+    assert done.lines[0].split() == [
+        *("#", "OPERATION", "TOOK", "req.content-type", "$.params.message.parts[0].text", "FOUND", "STATE"),
+    ]
+    assert [line.split()[0] for line in done.lines[1:]] == ["2", "3", "4", "6"]
+    assert "submitted, working, completed" in done.lines[1]
+    assert run_here(tmp_path, "ls", DEMO, "--columns", "").lines == run_here(tmp_path, "ls", DEMO).lines
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--columns", "ttfee"), 'ttfee is not a column: unknown field "ttfee"; did you mean "ttfe"?'),
+        (("--columns", "ttfe", "--json"), "--columns is about the list of exchanges"),
+        (("--columns", "ttfe", "--tasks"), "--columns is about the list of exchanges"),
+        (("--columns", "ttfe", "--explain"), "--explain can only be combined with --filter"),
+        ((str(DEMO), "--columns", "ttfe"), "--columns takes one recording"),
+    ],
+)
+def test_columns_that_ls_cannot_print(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    """One line says why."""
+    done = run_here(tmp_path, "ls", DEMO, *words)
+    assert done.code == 2
+    assert message in done.err
+
+
 def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:
     """From the journal's record through the recording, its cassette, the tree, JSON and the segments."""
     planner = ClientProcess(71, "planner\x1b", (8000, 8001))
