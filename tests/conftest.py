@@ -2,7 +2,8 @@
 
 `HYPOTHESIS_PROFILE=search pytest` looks for new ones. Signals do to the processes of the tests what they do to any,
 also where the tests were started by `nohup` or in the background of a script, whose children ignore some. A terminal of
-a test has the size that the test gives it, also where the machine says `COLUMNS` and `LINES` for all.
+a test has the size that the test gives it, also where the machine says `COLUMNS` and `LINES` for all. The keys, views
+and columns of the person who runs the tests are not theirs.
 """
 
 from __future__ import annotations
@@ -26,3 +27,4 @@ for number, usual in (
 
 for name in ("COLUMNS", "LINES"):
     os.environ.pop(name, None)
+os.environ["A2A_PROXY_CONFIG"] = "/nonexistent"

@@ -8,8 +8,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from a2a_proxy.model.chunk import ClientProcess, Direction
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
+from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes
@@ -99,6 +99,11 @@ def frames(draw: st.DrawFn) -> Frame:
     )
 
 
+CERTIFICATE = CertificateFacts("ab" * 32, ("agent.example", "\x1b"), "2028-11-21T16:39:17Z", verified=True)
+HANDSHAKE = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384", "h2", "agent.example", CERTIFICATE, CERTIFICATE)
+HANDSHAKES = (None, ConnectionTls(HANDSHAKE), ConnectionTls(None, HANDSHAKE))
+
+
 @st.composite
 def connections(draw: st.DrawFn, number: int) -> Connection:
     """Generate any connection with this number."""
@@ -117,6 +122,7 @@ def connections(draw: st.DrawFn, number: int) -> Connection:
         bytes_to_client=draw(numbers),
         lost_bytes=draw(numbers),
         counters=draw(st.dictionaries(st.text(max_size=5), numbers, max_size=2)),
+        tls=draw(st.sampled_from(HANDSHAKES)),
         client_process=draw(st.none() | st.builds(ClientProcess, numbers, st.text(max_size=5), st.just((8001, 8002)))),
     )
 

@@ -27,7 +27,7 @@ from support_screen import PATIENCE, all_handled, typing_slowly
 
 SAMPLES = Path(__file__).resolve().parents[1] / "recordings"
 PICTURES = Path(__file__).resolve().parent / "inspect" / "pictures"
-SIZES = {"small": (80, 24), "large": (160, 50)}
+SIZES = {"small": (80, 24), "large": (160, 50), "medium": (120, 40), "wide": (200, 50)}
 THEMES = ("night", "day")
 
 
@@ -46,6 +46,7 @@ class Walk(NamedTuple):
     scenes: tuple[Scene, ...]
     beside: tuple[str, ...] = ()
     """Cassettes in the same folder."""
+    sizes: tuple[str, ...] = ("small", "large")
 
 
 WALKS = (
@@ -90,6 +91,16 @@ WALKS = (
             Scene("jump", ("escape", "space", "at"), ("jump to a time",)),
         ),
         ("demo", "generations"),
+    ),
+    Walk(
+        "sdk-1.x-jsonrpc",
+        (
+            Scene("main", (), ("SendStreamingMessage", "following")),
+            Scene("rules", ("r", *"jj", "enter", "j"), ("by rule", "▼")),
+            Scene("edit", ("escape", "k", "k", "k", "k", "k", "o", "i"), ("only task", "valid")),
+            Scene("columns", ("escape", "c"), ("titles", "JSON paths")),
+        ),
+        sizes=("small", "medium", "wide"),
     ),
     Walk("live-bidi", (Scene("live", ("g", "g", "j", "j", "s"), ("Swimlane",)),)),
     Walk("sdk-1.x-grpc", (Scene("difference", ("g", "g", *"jjjjjjjj", "D"), ("different: 10 differences",)),)),

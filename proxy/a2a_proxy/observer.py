@@ -10,8 +10,17 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts, PassedFacts
-from a2a_proxy.model.exchange import Binding, Connection, Exchange, LiveMode
+from a2a_proxy.model.chunk import (
+    Chunk,
+    ChunkKind,
+    ConnectionFacts,
+    DialFacts,
+    Direction,
+    ExitFacts,
+    PassedFacts,
+    TlsFacts,
+)
+from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Changes, Observation
@@ -52,6 +61,7 @@ class _ObservedConnection:
         self.facts = facts
         self.client_ports = facts.client_process.ports if facts.client_process is not None else ()
         """TCP ports on which the client's process listens."""
+        self.upstream_tls: TlsFacts | None = None
         self.wire = ConnectionDecoder(facts.transport)
         self.conversation = ConnectionConversation(number, facts, shared)
         self.dialed = 0
@@ -77,6 +87,7 @@ class _ObservedConnection:
         )
         connection.bytes = [known.bytes_to_agent, known.bytes_to_client]
         connection.kind, connection.counters = known.kind or "opaque", dict(known.counters)
+        connection.upstream_tls = known.tls.upstream if known.tls is not None else None
         connection.wire.feed_loss(Direction.TO_AGENT, known.opened, [])
         return connection
 
@@ -98,6 +109,7 @@ class _ObservedConnection:
             lost_bytes=self.lost,
             counters=self.counters | self.wire.counters,
             client_process=self.facts.client_process,
+            tls=ConnectionTls(self.facts.tls, self.upstream_tls) if self.facts.tls or self.upstream_tls else None,
         )
 
     def save(self) -> dict[str, Any]:
@@ -114,6 +126,7 @@ class _ObservedConnection:
             "lost": self.lost,
             "kind": self.kind,
             "counters": dict(self.counters),
+            "upstream_tls": msgspec.to_builtins(self.upstream_tls),
         }
 
     @classmethod
@@ -129,6 +142,8 @@ class _ObservedConnection:
         connection.lost = state["lost"]
         connection.kind = state["kind"]
         connection.counters = dict(state["counters"])
+        saved = state.get("upstream_tls")  # older versions saved none
+        connection.upstream_tls = None if saved is None else msgspec.convert(saved, TlsFacts)
         return connection
 
 
@@ -271,6 +286,7 @@ class Observer:
         facts = msgspec.json.decode(chunk.data, type=DialFacts)
         connection.dialed = chunk.at
         connection.peer = facts.peer or ""
+        connection.upstream_tls = facts.tls or None
         if facts.error is not None:
             connection.how = f"refused: {facts.error}"
 

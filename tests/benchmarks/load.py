@@ -20,12 +20,14 @@ CONNECTIONS, STREAMS = 8, 16
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
-def wrk(folder: Path, port: int, seconds: int) -> float:
-    """Return HTTP/1.1 requests per second over 8 keep-alive connections."""
+def wrk(folder: Path, port: int, seconds: int, origin: int = 0) -> float:
+    """Return HTTP/1.1 requests per second over 8 keep-alive connections; in absolute form if `origin` is a port."""
     script = folder / "post.lua"
-    script.write_text(
-        f"wrk.method = 'POST'\nwrk.body = '{REQUEST.decode()}'\nwrk.headers['Content-Type'] = 'application/json'\n"
-    )
+    lines = ["wrk.method = 'POST'", f"wrk.body = '{REQUEST.decode()}'"]
+    lines.append("wrk.headers['Content-Type'] = 'application/json'")
+    if origin:
+        lines += [f"wrk.path = 'http://127.0.0.1:{origin}/'", f"wrk.headers['Host'] = '127.0.0.1:{origin}'"]
+    script.write_text("\n".join(lines) + "\n")
     command = [str(program("wrk")), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", str(script)]
     said = _run([*command, f"http://127.0.0.1:{port}/"])
     if "Non-2xx" in said or "Socket errors" in said:

@@ -48,15 +48,31 @@ def direct(_folder: Path, origin: int) -> Iterator[int]:
 def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: str) -> Iterator[int]:
     """Run this project with a recording, and only the options for the listener, the upstream and the recording."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
-        port, log = free_port(), Path(state) / "stderr"
-        command = [*proxy_command(port, f"{upstream}:{origin}", state), *options]
-        process = start(command, log, A2A_PROXY_STATE=state)
-        wait_listening(process, port, log)
-        wait_said(process, "stop with Ctrl-C", log)
-        try:
+        port = free_port()
+        with _started([*proxy_command(port, f"{upstream}:{origin}", state), *options], port, state):
             yield port
-        finally:
-            end(process, signal.SIGTERM, signal.SIGTERM)  # the second one skips the rest of the shutdown
+
+
+@contextlib.contextmanager
+def a2a_proxy_forward(folder: Path, _origin: int) -> Iterator[int]:
+    """Run this project as a forward proxy with a recording."""
+    with tempfile.TemporaryDirectory(dir=folder) as state:
+        port = free_port()
+        command = [str(Path(sys.executable).with_name("a2a-proxy")), "--forward", f"127.0.0.1:{port}"]
+        with _started([*command, "--record", f"{state}/benchmark.a2a.db"], port, state):
+            yield port
+
+
+@contextlib.contextmanager
+def _started(command: list[str], port: int, state: str) -> Iterator[None]:
+    log = Path(state) / "stderr"
+    process = start(command, log, A2A_PROXY_STATE=state)
+    wait_listening(process, port, log)
+    wait_said(process, "stop with Ctrl-C", log)
+    try:
+        yield
+    finally:
+        end(process, signal.SIGTERM, signal.SIGTERM)  # the second one skips the rest of the shutdown
 
 
 def proxy_command(port: int, upstream: str, state: str) -> list[str]:

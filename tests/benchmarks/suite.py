@@ -65,6 +65,7 @@ HTTP2: dict[str, Contestant] = {
     "nghttpx": proxies.nghttpx,
 }
 STREAM = {name: contestant for name, contestant in HTTP2.items() if name not in (REWRITING, PROPAGATING)}
+FORWARDING = "a2a-proxy, absolute form"
 BURST = 8
 """Messages in one read of the relay in a burst. Measured: 16 with h2load, 2 with Python's gRPC server."""
 FOLLOWED = 5_000
@@ -95,6 +96,19 @@ class Suite:
         with origins.http1(self.folder) as origin:
             best = self._rates("HTTP/1.1, 8 connections", HTTP1, origin, load.wrk)
         self._target("HTTP/1.1 throughput, times mitmproxy's", 25, best[OURS] / best[MITMPROXY])
+
+    def forward(self) -> None:
+        """Measure requests per second through a forward proxy, in absolute form, beside those of a listener."""
+        values: dict[str, list[float]] = {OURS: [], FORWARDING: []}
+        contestants = {OURS: proxies.a2a_proxy, FORWARDING: proxies.a2a_proxy_forward}
+        with origins.http1(self.folder) as origin:
+            for name, port in self._turns(contestants, origin):
+                target = origin if name == FORWARDING else 0
+                values[name].append(load.wrk(self.folder, port, self._seconds, target))
+        title = "HTTP/1.1 through a forward proxy, 8 connections"
+        self.rows += [row(title, name, "requests/s", of) for name, of in values.items()]
+        ratio = max(values[FORWARDING]) / max(values[OURS])
+        self._target("HTTP/1.1 throughput of the forward proxy, times that of a listener", 0.7, ratio)
 
     def http2(self) -> None:
         """Measure requests per second over HTTP/2."""
@@ -453,6 +467,7 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/benchmarks/run", description="compare a2a-proxy with other proxies")
     scenarios = (
         "http1",
+        "forward",
         "http2",
         "latency",
         "stream",
@@ -498,6 +513,7 @@ def main() -> None:
         suite = Suite(folder, rounds=rounds, seconds=1 if typed.quick else 3)
         steps: dict[str, Callable[[], None]] = {
             "http1": suite.http1,
+            "forward": suite.forward,
             "http2": suite.http2,
             "latency": suite.latency,
             "stream": suite.stream,

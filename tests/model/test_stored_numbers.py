@@ -11,6 +11,7 @@ from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.model.task import MissedReason, Support
+from a2a_proxy.model.wire import HeadRole
 
 NUMBERS: dict[type[IntEnum], str] = {
     ChunkKind: "1=OPEN 2=DIALED 3=DATA 4=EOF 5=RESET 6=CLOSED 7=OURS 8=EDIT 9=LOST 10=END 11=LOG 12=SIGNAL 13=EXITED",
@@ -21,6 +22,7 @@ NUMBERS: dict[type[IntEnum], str] = {
     EventKind: "0=NONE 1=TASK 2=MESSAGE 3=STATUS 4=ARTIFACT 5=TASKS 6=CARD 7=PUSH_CONFIG 8=PUSH_CONFIGS 9=UNKNOWN",
     FrameKind: "1=REQUEST 2=RESPONSE 3=EVENT 4=ERROR 5=COMMENT 6=END 7=CUT 8=CONTROL 9=OTHER 10=UNDECODABLE 11=LOG",
     MissedReason: "0=UNKNOWN 1=MESSAGE 2=SHOWN_MESSAGE 3=EVENT",
+    HeadRole: "0=REQUEST 1=RESPONSE 2=INFORMATIONAL 3=TRAILERS",
     Support: "0=UNKNOWN 1=YES 2=NO",
 }
 

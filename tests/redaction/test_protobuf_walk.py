@@ -36,3 +36,10 @@ def test_a_nested_message_of_printable_bytes_keeps_its_lengths() -> None:
     nested = b"\x12\x2a\n(" + b"s" * 40
     found, _ = redact_message(nested, None, lambda text, _name, _cut: b"label" if text == b"s" * 40 else None)
     assert found == b"\x12\x07\n\x05label"
+
+
+def test_the_first_field_of_an_unknown_message_may_name_the_second() -> None:
+    """As in the entry of a map, whose descriptor is unknown."""
+    names: list[str | None] = []
+    redact_message(b"\n\x03key\x12\x05value", None, lambda _text, name, _cut: names.append(name))
+    assert names[-1] == "key"

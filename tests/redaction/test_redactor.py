@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proto import message_class
-from a2a_proxy.model.chunk import ClientProcess, Direction
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
+from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
@@ -414,11 +414,31 @@ def test_connection_finding_task() -> None:
     assert clean is not None
     assert (clean.pid, clean.ports) == (71, (8001,))
     assert_gone(clean, PLAIN)
+    certificate = CertificateFacts("ab", ("agent.example", f"https://a/?token={PLAIN}"))
+    tls = ConnectionTls(
+        TlsFacts("TLSv1.3", "c", "", f"token={PLAIN}", certificate), TlsFacts("v", "c", client=certificate)
+    )
+    clean_tls = redactor.redact_connection(msgspec.structs.replace(connection, tls=tls)).tls
+    assert clean_tls is not None
+    assert clean_tls.upstream is not None
+    assert clean_tls.upstream.client is not None
+    assert clean_tls.upstream.client.names[0] == "agent.example"
+    assert_gone(clean_tls, PLAIN)
     finding = Finding("R", Severity.INFO, 1, f"sent Bearer {PLAIN}", evidence={"x-api-key": "shrt", "line": PLAIN})
     assert_gone(redactor.redact_finding(finding), PLAIN)
     assert "shrt" not in str(redactor.redact_finding(finding))
     task = Task(agent="a", task_id=PLAIN, artifacts=(ArtifactState("a", name=PLAIN),))
     assert_gone(redactor.redact_task(task), PLAIN)
+
+
+def test_a_text_known_as_clean_is_redacted_once_its_secret_is_known() -> None:
+    redactor = Redactor(KEY)
+    connection = Connection(id=1, client="c", listen="l", upstream="h", opened=1, how=f"reset: {PLAIN}")
+    assert redactor.redact_connection(connection).how == f"reset: {PLAIN}"
+    other = Redactor(KEY)
+    other.redact_frame(frame(b'{"password": "%b"}' % PLAIN.encode()), None)
+    redactor.restore(other.save())
+    assert_gone(redactor.redact_connection(connection), PLAIN)
 
 
 def test_many_artifacts_are_redacted_again_when_the_task_grows() -> None:
@@ -701,3 +721,7 @@ def test_disabled() -> None:
     dirty = frame(b'{"token":"' + CANARY.encode() + b'"}')
     assert redactor.redact_frame(dirty, None) is dirty
     assert redactor.redact_text(f"Bearer {CANARY}") == f"Bearer {CANARY}"
+
+
+def test_the_scheme_of_a_credential_stays() -> None:
+    assert Redactor(KEY).redact_text("Bearer abcDEF123456, sent") == f"Bearer {make_label(KEY, 'abcDEF123456')}, sent"

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from a2a_proxy.model.chunk import ClientProcess
-from a2a_proxy.model.exchange import Binding, Connection
+from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
+from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls
 from a2a_proxy.telemetry.attributes import (
     call_attributes,
     close_reason,
@@ -265,3 +265,39 @@ def test_the_process_of_the_client_has_attributes() -> None:
     found = msgspec.structs.replace(facts.connection, client_process=ClientProcess(71, "planner", (8001,)))
     said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
     assert (said["a2a_proxy.client.process.pid"], said["a2a_proxy.client.process.name"]) == (71, "planner")
+
+
+def test_tls_handshakes_have_attributes() -> None:
+    """By the names of OpenTelemetry where they exist; the agent's have a prefix."""
+    facts = known()
+    assert facts.connection is not None
+    ours = CertificateFacts("ab" * 32, ("localhost",), "2027-02-20T16:57:57Z")
+    theirs = CertificateFacts("cd" * 32, verified=True)
+    tls = ConnectionTls(
+        TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384", "h2", "localhost", ours, theirs),
+        TlsFacts("TLSv1.2", "ECDHE", "http/1.1", "", theirs),
+    )
+    found = msgspec.structs.replace(facts.connection, tls=tls)
+    said = call_attributes(msgspec.structs.replace(facts, connection=found), CallEvents())
+    shown = {name: value for name, value in said.items() if "tls" in name and value not in (None, "")}
+    assert shown == {
+        "tls.established": True,
+        "tls.protocol.name": "tls",
+        "tls.protocol.version": "1.3",
+        "tls.cipher": "TLS_AES_256_GCM_SHA384",
+        "tls.next_protocol": "h2",
+        "tls.client.server_name": "localhost",
+        "tls.server.hash.sha256": "AB" * 32,
+        "tls.server.not_after": "2027-02-20T16:57:57Z",
+        "a2a_proxy.tls.server.names": ("localhost",),
+        "a2a_proxy.tls.server.verified": False,
+        "tls.client.hash.sha256": "CD" * 32,
+        "a2a_proxy.tls.client.verified": True,
+        "a2a_proxy.upstream.tls.established": True,
+        "a2a_proxy.upstream.tls.protocol.name": "tls",
+        "a2a_proxy.upstream.tls.protocol.version": "1.2",
+        "a2a_proxy.upstream.tls.cipher": "ECDHE",
+        "a2a_proxy.upstream.tls.next_protocol": "http/1.1",
+        "a2a_proxy.upstream.tls.server.hash.sha256": "CD" * 32,
+        "a2a_proxy.upstream.tls.server.verified": True,
+    }

@@ -42,7 +42,7 @@ def test_a_pinned_gate_survives(tmp_path: Path) -> None:
         write_cassette(recording, anew, selection=Selection(recording, wanted, "all but one"))
     now = tmp_path / "now.a2a.db"
     read_cassette(anew, now)
-    assert replace_cassette(now, cassette) == [f"1:{gone.exchange.id}: never again"]
+    assert replace_cassette(now, cassette) == [f"#{gone.exchange.id}: never again"]
     with open_recording_or_cassette(cassette) as recording:
         after = {(each.note.exchange, each.note.seq): each.note for each in recording.read_notes()}
     assert after == {place: note for place, note in before.items() if place != (gone.exchange.id, -1)}

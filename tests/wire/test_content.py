@@ -180,6 +180,9 @@ def test_brotli_is_used_if_installed(monkeypatch):
     assert decoder.feed(b"ab") == b"aabb"
     decoder.feed(b"!")
     assert decoder.problem == "broken"
+    empty = ContentDecoder(b"br")
+    empty.finish()
+    assert empty.problem == ""
     monkeypatch.setitem(sys.modules, "brotli", None)
     assert ContentDecoder(b"br").problem == "no decoder for content coding br"
 

@@ -161,6 +161,7 @@ def test_a_chunked_body_without_trailers() -> None:
         (b"1 \r\nx\r\n0\r\n\r\n", [("chunk_size_space", BASE, BASE + 4)]),
         (b"1\t;a\r\nx\r\n0\r\n\r\n", [("chunk_size_space", BASE, BASE + 6)]),
         (b"1\nx\r\n0\r\n\r\n", [("bare_lf", BASE, BASE + 2)]),
+        (b"001\nx\r\n0\r\n\r\n", [("bare_lf", BASE, BASE + 4)]),
         (b"1\r\nx\n0\r\n\r\n", [("bare_lf", BASE + 4, BASE + 5)]),
         (b"1\r\nx\r\n0\r\n\n", [("bare_lf", BASE + 9, BASE + 10)]),
         (b"1 \r\nx\n0\n\n", [("chunk_size_space", BASE, BASE + 4), ("bare_lf", BASE + 5, BASE + 6)]),

@@ -21,7 +21,7 @@ from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.event import to_event
 from a2a_proxy.protocol.outcome import latency_origin, outcome_of
 from a2a_proxy.recording.read.multi_reader import MultiReaderFile
-from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, FrameRow, SessionRow, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, FindingRow, FrameRow, SessionRow, label_place, make_key
 
 _MAX_CACHED_EXCHANGES = 1024
 """Maximum number of exchanges, and of connections, cached for the frames that refer to them."""
@@ -114,7 +114,7 @@ class Exchange(OfSession[ExchangeRow]):
         """All recorded facts."""
 
     def __repr__(self) -> str:
-        return f"<Exchange {self.file} {self.session}:{self.number} {self.operation or self.facts.method}>"
+        return f"<Exchange {self.file} {label_place(self.session, self.number)} {self.operation or self.facts.method}>"
 
     @property
     def number(self) -> int:
@@ -234,7 +234,9 @@ class Frame(OfSession[FrameRow]):
         """All recorded facts. `payload` is empty if payloads were left out."""
 
     def __repr__(self) -> str:
-        return f"<Frame {self.file} {self.session}:{self.facts.exchange}.{self.seq} {self.kind.name.lower()}>"
+        return (
+            f"<Frame {self.file} {label_place(self.session, self.facts.exchange, self.seq)} {self.kind.name.lower()}>"
+        )
 
     @property
     def exchange(self) -> Exchange | None:
@@ -340,7 +342,7 @@ class Finding(OfSession[FindingRow]):
         """All recorded facts."""
 
     def __repr__(self) -> str:
-        return f"<Finding {self.file} {self.session}:{self.facts.exchange} {self.rule}>"
+        return f"<Finding {self.file} {label_place(self.session, self.facts.exchange)} {self.rule}>"
 
     @property
     def exchange(self) -> Exchange | None:

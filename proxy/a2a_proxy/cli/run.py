@@ -234,7 +234,7 @@ class ProxyRun:
         forwards = relay.forward_addresses
         listens = tuple(", ".join(addresses) for addresses in (*(one for one, _, _ in routes), *forwards))
         upstreams = tuple(f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream for _, upstream, grpc in routes)
-        upstreams += ("as the client asks (--forward)",) * len(forwards)
+        upstreams += ("agents that clients name (--forward)",) * len(forwards)
         names = (*(route.name for route, _ in relay.bound_addresses), *("",) * len(forwards))
         session = msgspec.structs.replace(
             session, listens=listens, upstreams=upstreams, names=names if any(names) else ()

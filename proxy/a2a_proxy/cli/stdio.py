@@ -88,7 +88,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
         UserError: the agent cannot be started or recorded; nothing has been created.
     """
     if not config.command:
-        raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- npx run my-agent")
+        raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- python my_agent.py")
     if config.record is not None:
         _check_recording(config.record)
     clock = session_clock()

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from a2a_proxy.model.chunk import ClientProcess, ConnectionFacts
+from a2a_proxy.model.chunk import ClientProcess, ConnectionFacts, TlsFacts
 from a2a_proxy.model.wire import Headers
 
 
@@ -45,6 +45,15 @@ LiveMode = Literal["auto", "bidi", "1975", "2153"]
 (manual/protocol.md "Live payload detection")."""
 
 
+class ConnectionTls(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The TLS handshakes of a connection; at least one of the two."""
+
+    client: TlsFacts | None = None
+    """With the client; None if it speaks plain text."""
+    upstream: TlsFacts | None = None
+    """With the upstream; None if it is reached without TLS."""
+
+
 class Connection(msgspec.Struct, frozen=True):
     """One client connection with its upstream connection."""
 
@@ -71,12 +80,15 @@ class Connection(msgspec.Struct, frozen=True):
     """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
     client_process: ClientProcess | None = None
     """The client's process; None if it is unknown."""
+    tls: ConnectionTls | None = None
+    """The TLS handshakes of its legs; None without TLS."""
 
     @property
     def facts(self) -> ConnectionFacts:
         """The facts known when it was opened."""
         transport = "stdio" if self.kind == "stdio" else "tcp"
-        return ConnectionFacts(self.client, self.listen, self.upstream, transport, self.client_process)
+        client_tls = self.tls.client if self.tls is not None else None
+        return ConnectionFacts(self.client, self.listen, self.upstream, transport, self.client_process, client_tls)
 
 
 class Exchange(msgspec.Struct, frozen=True):

@@ -9,5 +9,6 @@ Layouts and reports:
 - `objects`: exchanges and findings as JSON
 
 Elements:
+- `tls`: TLS handshakes in words
 - `text`: times, sizes, ids and outcomes as text
 """

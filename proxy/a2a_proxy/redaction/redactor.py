@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
-from a2a_proxy.model.chunk import ClientProcess
-from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
+from a2a_proxy.model.exchange import Connection, ConnectionTls, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.task import ArtifactState, Task
@@ -45,6 +45,7 @@ _EXCHANGE_TEXTS: Final = (
 )
 _CONNECTION_TEXTS: Final = ("client", "listen", "upstream", "peer", "how")
 _PROCESS_TEXTS: Final = ("name",)
+_TLS_TEXTS: Final = ("server_name",)
 _FINDING_TEXTS: Final = ("summary", "task_id")
 _TASK_TEXTS: Final = ("agent", "task_id", "context_id", "tenant")
 _ARTIFACT_TEXTS: Final = ("artifact_id", "name")
@@ -54,7 +55,7 @@ _FAILED: Final = "redaction failed, dropped"
 _UNSIEVED: Final = -1
 """Result of `Redactor.sieve_frames` that matches no state of the known secrets."""
 
-_V = TypeVar("_V", Frame, Exchange, Connection, ClientProcess, Finding, Task, ArtifactState)
+_V = TypeVar("_V", Frame, Exchange, Connection, ClientProcess, TlsFacts, Finding, Task, ArtifactState)
 _Artifacts = tuple[ArtifactState, ...]
 
 
@@ -200,14 +201,34 @@ class Redactor:
 
     def redact_connection(self, connection: Connection) -> Connection:
         """Return the connection without user info in its addresses and without secrets in the reason for its end."""
-        clean, process = self._redact_members(connection, _CONNECTION_TEXTS), connection.client_process
-        if process is not None:
-            return msgspec.structs.replace(clean, client_process=self.redact_process(process))
-        return clean
+        clean = self._redact_members(connection, _CONNECTION_TEXTS)
+        if connection.client_process is None and connection.tls is None:
+            return clean
+        return msgspec.structs.replace(
+            clean, client_process=self.redact_process(connection.client_process), tls=self._redact_tls(connection.tls)
+        )
 
     def redact_process(self, process: ClientProcess | None) -> ClientProcess | None:
         """Return the process without secrets in its name."""
         return None if process is None else self._redact_members(process, _PROCESS_TEXTS)
+
+    def _redact_tls(self, tls: ConnectionTls | None) -> ConnectionTls | None:
+        """Return the handshakes without secrets in the names that peers chose."""
+        if tls is None:
+            return None
+        return ConnectionTls(self._redact_handshake(tls.client), self._redact_handshake(tls.upstream))
+
+    def _redact_handshake(self, facts: TlsFacts | None) -> TlsFacts | None:
+        if facts is None:
+            return None
+        server, client = self._redact_certificate(facts.server), self._redact_certificate(facts.client)
+        clean = self._redact_members(facts, _TLS_TEXTS)
+        return msgspec.structs.replace(clean, server=server, client=client)
+
+    def _redact_certificate(self, facts: CertificateFacts | None) -> CertificateFacts | None:
+        if facts is None:
+            return None
+        return msgspec.structs.replace(facts, names=tuple(map(self.redact_text, facts.names)))
 
     def redact_task(self, task: Task) -> Task:
         """Return the task without secrets; an id that contains a secret gets the same label as in frames."""

@@ -9,7 +9,8 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from a2a_proxy.model.exchange import Binding, Exchange
+from a2a_proxy.model.chunk import TlsFacts
+from a2a_proxy.model.exchange import Binding, ConnectionTls, Exchange
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
 from a2a_proxy.protocol.outcome import latency_origin
 from a2a_proxy.protocol.rest_path import match_request_line
@@ -165,7 +166,36 @@ def _network_attributes(facts: CallFacts) -> dict[str, Value | None]:
         "client.address": split_address(client)[0],
         "a2a_proxy.client.process.pid": process.pid if process else None,
         "a2a_proxy.client.process.name": process.name if process else "",
+        **(_tls_attributes(connection.tls) if connection and connection.tls else {}),
     }
+
+
+def _tls_attributes(tls: ConnectionTls) -> dict[str, Value | None]:
+    """Return the attributes of both handshakes; those with the agent have a prefix, because a span has one `tls`."""
+    found: dict[str, Value | None] = {}
+    if tls.client is not None:
+        found |= _handshake_attributes(tls.client, "tls", "a2a_proxy.tls")
+    if tls.upstream is not None:
+        found |= _handshake_attributes(tls.upstream, "a2a_proxy.upstream.tls", "a2a_proxy.upstream.tls")
+    return found
+
+
+def _handshake_attributes(facts: TlsFacts, prefix: str, own_prefix: str) -> dict[str, Value | None]:
+    found: dict[str, Value | None] = {
+        f"{prefix}.established": True,
+        f"{prefix}.protocol.name": "tls",
+        f"{prefix}.protocol.version": facts.version.removeprefix("TLSv"),
+        f"{prefix}.cipher": facts.cipher,
+        f"{prefix}.next_protocol": facts.alpn,
+        f"{prefix}.client.server_name": facts.server_name,
+    }
+    for side, certificate in (("server", facts.server), ("client", facts.client)):
+        if certificate is not None:
+            found[f"{prefix}.{side}.hash.sha256"] = certificate.sha256.upper()
+            found[f"{prefix}.{side}.not_after"] = certificate.not_after
+            found[f"{own_prefix}.{side}.names"] = certificate.names or None
+            found[f"{own_prefix}.{side}.verified"] = certificate.verified
+    return found
 
 
 def path_template(exchange: Exchange) -> str:

@@ -10,7 +10,7 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.difference.runs import compare_runs, take_run
 from a2a_proxy.recording.difference.sequences import align_sequences
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, NoteRow
+from a2a_proxy.recording.read.rows import ExchangeRow, NoteRow, label_place
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from a2a_proxy.replay.core.faults import PINNED_GATE
 
@@ -93,6 +93,4 @@ def _migrate_pin(note: Note, call: ExchangeRow, frames: dict[int, int]) -> str |
 
 
 def _note_place(row: NoteRow) -> str:
-    note = row.note
-    frame = f".{note.seq}" if note.seq >= 0 else ""
-    return f"{row.session}:{note.exchange}{frame}"
+    return label_place(row.session, row.note.exchange, row.note.seq)

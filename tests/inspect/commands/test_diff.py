@@ -38,7 +38,7 @@ def test_equal_recordings_exit_with_0(tmp_path: Path) -> None:
 def test_a_single_exchange_is_compared_with_the_previous_one(tmp_path: Path) -> None:
     done = diff(tmp_path, DEMO, "#6")
 
-    assert (done.code, done.lines[:2]) == (1, [f"left   {DEMO} 1:2", f"right  {DEMO} 1:6"])
+    assert (done.code, done.lines[:2]) == (1, [f"left   {DEMO} #2", f"right  {DEMO} #6"])
 
 
 def test_a_single_recording_compares_its_last_two_sessions(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_a_single_recording_compares_its_last_two_sessions(tmp_path: Path) -> No
 
     done = diff(tmp_path, path)
 
-    assert (done.code, done.lines[:2]) == (1, [f"left   {path} 1:", f"right  {path} 2:"])
+    assert (done.code, done.lines[:2]) == (1, [f"left   {path} session 1", f"right  {path} session 2"])
     assert done.lines[-2:] == ["    - one", "    + two"]
     assert diff(tmp_path, path, "1:", "1:").code == 0
 

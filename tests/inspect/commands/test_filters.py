@@ -29,11 +29,11 @@ def test_ls_lists_matching_exchanges(folder: Path) -> None:
     """With the heading of each session that has any; the same as JSON."""
     ran = inspect(folder, "ls", "-f", "binding:grpc")
     assert (ran.code, ran.err) == (0, "")
-    assert [line.split()[0] for line in ran.lines if line.strip()] == ["session", "#", "1:7", "session", "#", "2:7"]
+    assert [line.split()[0] for line in ran.lines if line.strip()] == ["session", "#", "#1:7", "session", "#", "#2:7"]
     found = [json.loads(line) for line in inspect(folder, "ls", "--json", "-f", "binding:grpc").lines]
     assert [(each["session"], each["binding"]) for each in found] == [(1, "grpc"), (2, "grpc")]
     one = inspect(folder, "ls", "--filter", "binding:grpc rec:2")
-    assert [line.split()[0] for line in one.lines] == ["session", "#", "2:7"]
+    assert [line.split()[0] for line in one.lines] == ["session", "#", "#2:7"]
 
 
 def test_ls_lists_tasks_of_matching_exchanges(folder: Path) -> None:

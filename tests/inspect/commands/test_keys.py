@@ -28,7 +28,7 @@ def test_keys_lists_bindings_as_table_json_and_toml(tmp_path: Path, monkeypatch:
     assert {name: keys.split(",") for name, keys in read_keymap(path, KEY_SCOPES).items()} == {
         each.id: list(each.keys) for each in list_actions(KEY_SCOPES)
     }
-    path.write_text('view.pause = "!"')
+    path.write_text('view.pause = "&"')
     lines = [json.loads(line) for line in CliRunner().invoke(cli, ["keys", "--json"]).stdout.splitlines()]
     assert lines[0].keys() == {"id", "keys", "default", "label", "help", "place"}
-    assert [(each["keys"], each["default"]) for each in lines if each["id"] == "view.pause"] == [(["!"], ["p"])]
+    assert [(each["keys"], each["default"]) for each in lines if each["id"] == "view.pause"] == [(["&"], ["p"])]

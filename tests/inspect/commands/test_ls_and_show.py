@@ -13,7 +13,17 @@ import pytest
 from a2a_inspect.commands.show import show_conversation
 from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.model.chunk import Chunk, ChunkKind, ClientProcess, ConnectionFacts, Direction
+from a2a_proxy.model.chunk import (
+    CertificateFacts,
+    Chunk,
+    ChunkKind,
+    ClientProcess,
+    ConnectionFacts,
+    DialFacts,
+    Direction,
+    TlsFacts,
+)
+from a2a_proxy.model.exchange import ConnectionTls
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.conversations import read_conversations
@@ -282,6 +292,69 @@ def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert shown("1.2", "1") == whole[:1]
     with pytest.raises(UserError, match=r"has no frame 1\.99"):
         shown("1.99")
+
+
+def test_tls_handshakes_are_shown(tmp_path: Path) -> None:
+    """From the journal's records through the recording, its cassette, the tree and JSON; another host is named."""
+    certificate = CertificateFacts("ab" * 32, ("agent\x1b",), "2027-02-20T16:57:57Z", verified=True)
+    near = TlsFacts("TLSv1.3", "TLS_AES_256_GCM_SHA384", "h2", "other.example", certificate)
+    far = TlsFacts("TLSv1.2", "ECDHE", server=certificate)
+    call = scripted(streaming("t-1"))
+    opened, dialled = (
+        msgspec.json.decode(call[at].data, type=kind) for at, kind in ((0, ConnectionFacts), (1, DialFacts))
+    )
+    for at, each in ((0, msgspec.structs.replace(opened, tls=near)), (1, msgspec.structs.replace(dialled, tls=far))):
+        call[at] = msgspec.structs.replace(call[at], data=msgspec.json.encode(each))
+    path = record(tmp_path / "run.a2a.db", call)
+    host = "the call is for agent, the TLS handshake for other.example"
+    tree, detailed = said(path, "show", path), said(path, "show", "1", path)
+    assert [line.strip() for line in tree if "TLS" in line] == [host]
+    assert [line.strip().partition(" TLSv")[0] for line in detailed if "TLS" in line] == [
+        *("client's TLS:", "agent's TLS:"),
+        host,
+    ]
+    assert any("agent␛, until 2027-02-20, verified" in line for line in detailed)
+    (shown,) = (json.loads(each)["tls"] for each in said(path, "show", path, "--json"))
+    tls = ConnectionTls(near, far)
+    assert msgspec.convert(shown, ConnectionTls) == tls
+    with Recording(path) as recording:
+        write_cassette(recording, tmp_path / "run.a2a.jsonl")
+    for name in (path, tmp_path / "run.a2a.jsonl"):
+        with open_recording_or_cassette(name) as recording:
+            assert [row.connection.tls for row in recording.read_connections()] == [tls]
+
+
+DEMO = Path(__file__).resolve().parents[3] / "recordings" / "demo.a2a.jsonl"
+
+
+def test_ls_prints_the_chosen_columns(tmp_path: Path) -> None:
+    """Titles, fields, headers and paths after the number; a filter leaves rows out; nothing is cut in a pipe."""
+    words = "operation,took,req.header:content-type,$.params.message.parts[0].text,found,state"
+    done = run_here(tmp_path, "ls", DEMO, "--columns", words, "-f", "op:Send*")
+    assert done.code == 0
+    assert done.lines[0].split() == [
+        *("#", "OPERATION", "TOOK", "req.content-type", "$.params.message.parts[0].text", "FOUND", "STATE"),
+    ]
+    assert [line.split()[0] for line in done.lines[1:]] == ["2", "3", "4", "6"]
+    assert "submitted, working, completed" in done.lines[1]
+    assert run_here(tmp_path, "ls", DEMO, "--columns", "").lines == run_here(tmp_path, "ls", DEMO).lines
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--columns", "ttfee"), 'ttfee is not a column: unknown field "ttfee"; did you mean "ttfe"?'),
+        (("--columns", "ttfe", "--json"), "--columns is about the list of exchanges"),
+        (("--columns", "ttfe", "--tasks"), "--columns is about the list of exchanges"),
+        (("--columns", "ttfe", "--explain"), "--explain can only be combined with --filter"),
+        ((str(DEMO), "--columns", "ttfe"), "--columns takes one recording"),
+    ],
+)
+def test_columns_that_ls_cannot_print(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+    """One line says why."""
+    done = run_here(tmp_path, "ls", DEMO, *words)
+    assert done.code == 2
+    assert message in done.err
 
 
 def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:

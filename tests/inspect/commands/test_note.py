@@ -41,10 +41,10 @@ def said(
 def test_notes_are_written_listed_and_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A session's place lists all that is noted in it, an exchange's that of its frames too."""
     path = sample(tmp_path / "a.db")
-    assert said(path, capsys, "2.1", "why", "so", "late?") == ["1:2.1       note: why so late?"]
-    assert said(path, capsys, "#2", bookmark=True) == ["1:2         bookmark"]
-    assert said(path, capsys, "1:", "a run\x1b[31m") == ["1:          note: a run␛[31m"]
-    everything = ["1:          note: a run␛[31m", "1:2         bookmark", "1:2.1       note: why so late?"]
+    assert said(path, capsys, "2.1", "why", "so", "late?") == ["#2.1        note: why so late?"]
+    assert said(path, capsys, "#2", bookmark=True) == ["#2          bookmark"]
+    assert said(path, capsys, "1:", "a run\x1b[31m") == ["session 1   note: a run␛[31m"]
+    everything = ["session 1   note: a run␛[31m", "#2          bookmark", "#2.1        note: why so late?"]
     assert said(path, capsys) == said(path, capsys, "1:") == everything
     assert said(path, capsys, "2") == everything[1:]
     assert said(path, capsys, "2.1", delete=True) == []
@@ -148,7 +148,7 @@ def test_a_place_in_two_sessions_is_ambiguous(tmp_path: Path) -> None:
         assert format_place(resolve_place(recording, "3.2")) == "1:3.2"
         with pytest.raises(UserError, match="in several sessions") as wrong:
             resolve_place(recording, "1")
-    assert wrong.value.hint == "choose one: 1:1 or 2:1"
+    assert wrong.value.hint == "choose one: #1:1 or #2:1"
 
 
 @pytest.mark.parametrize("word", ["2", "#2", "1:2", "2.5", "1:2.5", "1:"])

@@ -82,13 +82,13 @@ def test_a_recording_without_exchanges(tmp_path: Path, command: str) -> None:
 
 
 def test_exchanges_are_addressed_by_session(tmp_path: Path) -> None:
-    """`ls` calls it 1:2, `show` takes it; 2 alone is that of each session."""
+    """`ls` calls it #1:2, `show` takes it; 2 alone is that of each session."""
     path = sample(tmp_path / "r.db")
     more = writer(path, 2)
     more.write([request(2)], changes=changes(exchange(2)))
     more.finish(STARTED)
     starts = [line.split()[0] for line in said(path, "ls", path)]
-    assert starts == ["session", "#", "1:1", "1:2", "1:3", "session", "#", "2:2"]
+    assert starts == ["session", "#", "#1:1", "#1:2", "#1:3", "session", "#", "#2:2"]
     for word, sessions in (("1:2", [1]), ("#2:2", [2]), ("2", [1, 2])):
         assert [json.loads(line)["session"] for line in said(path, "show", path, word, "--json")] == sessions
 

@@ -9,6 +9,7 @@ import pytest
 from a2a_inspect.data import tree
 from a2a_inspect.data.next_places import next_finding, next_frame_of_task
 from a2a_inspect.data.tree import TreeBranch, TreeLevel, read_children
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
 from support_inspect import changes, exchange, request, status, writer
@@ -44,8 +45,10 @@ def test_from_the_session_down_to_the_frame(path: Path) -> None:
         assert [first.label.split("  ")[0], first.label.split("  ")[2]] == ["session 1", "5 exchanges"]
         contexts = read_children(recording, first).branches
         assert [each.label for each in contexts] == ["context c1  3", "context c2  1", "no context  1"]
+        assert [each.words for each in contexts] == ["Plan a day", "Plan a day", ""]
         tasks = read_children(recording, contexts[0]).branches
         assert [each.label for each in tasks] == ["task t1  2", "no task  1"]
+        assert [each.words for each in tasks] == ["Plan a day", ""]
         assert labels(recording, contexts[1]) == ["task t2␛[2J  1"]
         calls = read_children(recording, tasks[0]).branches
         assert [each.label for each in calls] == ["#1 SendStreamingMessage ok  2", "#4 SendStreamingMessage ok  2"]
@@ -105,7 +108,7 @@ def test_the_next_finding_is_looked_up_in_the_index(path: Path) -> None:
     with Recording(path) as recording:
         recording.db.set_trace_callback(asked.append)
         assert next_finding(recording, (make_key(1, 1), -1), 1, lambda _: True) is None
-        assert next_finding(recording, (make_key(1, 1), -1), -1, lambda _: True) is None
+        assert next_finding(recording, (make_key(1, 1), -1), -1, lambda _: True, Severity.ERROR) is None
         recording.db.set_trace_callback(None)
         plans = [recording.db.execute(f"EXPLAIN QUERY PLAN {query}").fetchall() for query in asked]
     assert len(plans) == 2

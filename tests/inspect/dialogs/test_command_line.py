@@ -23,7 +23,7 @@ async def test_commands_are_run_by_name_or_prefix(tmp_path: Path, monkeypatch: p
             await person.types("enter")
 
         await person.types("colon")
-        await person.sees("explain", "the SQL query of the filter", "go NUMBER")
+        await person.sees("explain", "the SQL query of the filter", "go PLACE")
         await person.types("escape")
         await does("filter dur<1h err")
         await person.lists(2)
@@ -35,13 +35,15 @@ async def test_commands_are_run_by_name_or_prefix(tmp_path: Path, monkeypatch: p
         await person.lists(1, 2, 3)
         await does("go 1")
         await person.until(lambda: person.exchanges.cursor == 0)
+        await does("go #3.2")
+        await person.until(lambda: person.exchanges.cursor == 2 and person.frames.cursor == 2)
         await does("view bad ones")
         await person.lists(2)
         for text, words in (
             ("explian", 'unknown command "explian"; did you mean "explain"'),
             ("view bad one", 'no view is named "bad one"; did you mean "bad ones"'),
             ("view", "usage: :view NAME"),
-            ("go x", "is not an exchange number"),
+            ("go x", "is not a place"),
             ("go 1", "no such exchange in the list"),
             ("filter tsk:1", "invalid filter: unknown field"),
         ):

@@ -24,7 +24,7 @@ async def test_notes_and_bookmarks(tmp_path: Path) -> None:
         await person.types("g", "g", "b")
         await person.sees("◆1")
         await person.types("enter", "j", "semicolon")
-        await person.sees("Note at 1:1.1")
+        await person.sees("Note at #1.1")
         await person.types(*"why?", "enter")
         await person.sees(";1")
         await person.types("enter")
@@ -35,7 +35,7 @@ async def test_notes_and_bookmarks(tmp_path: Path) -> None:
             }
         assert noted == {(1, -1): ("", True), (1, 1): ("why?", False)}
         await person.types("semicolon")
-        await person.sees("Note at 1:1.1")
+        await person.sees("Note at #1.1")
         await person.types("ctrl+u", "enter")
         await person.until(lambda: person.misses("note: why?"), "the end of the note")
 
@@ -63,14 +63,15 @@ async def test_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         await person.types("g", "g", "y")
-        await person.sees("Copy 1:1 as", "grpcurl  (it was not gRPC", "p  Python")
+        await person.sees("Copy #1 as", "grpcurl  (it was not gRPC", "p  Python")
         await person.types("g")
         await person.sees("not as grpcurl")
         await person.types("p")
-        await person.sees("copied with", "OSC 52")
+        await person.told("copied with")
+        await person.told("OSC 52")
         assert person.app.clipboard.startswith('"""SendStreamingMessage as it was recorded')
         await person.types("enter", "y")
-        await person.sees("Copy 1:1.0 as")
+        await person.sees("Copy #1.0 as")
         await person.types("j")
         await person.until(lambda: person.app.clipboard.startswith("{"), "JSON")
         assert "Question 1" in json.dumps(json.loads(person.app.clipboard))
@@ -105,7 +106,7 @@ async def test_actions_apply_to_the_row_under_the_cursor(tmp_path: Path) -> None
     async with looking(sample(tmp_path / "r.db"), SMALL) as person:
         await person.sees("OPERATION")
         await person.types("g", "g", "j", "j", "k", "y")
-        await person.sees("Copy 1:2 as")
+        await person.sees("Copy #2 as")
 
 
 def test_the_copy_menu_lists_every_form() -> None:

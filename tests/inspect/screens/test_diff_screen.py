@@ -24,7 +24,7 @@ async def test_a_call_is_compared_with_the_previous_one(tmp_path: Path, size: tu
         await person.sees("3 exchanges")
         await person.types("D")
         await person.sees(
-            "r.db", "1:2", "1:3", "different: 3 differences", "- of 3", "TASK_NOT_FOUND", "Question [2]", "Question [3]"
+            "r.db", "#2  |  #3", "different: 3 differences", "- of 3", "TASK_NOT_FOUND", "Question [2]", "Question [3]"
         )
         sides = any("Question [2]" in line and "Question [3]" in line for line in person.lines)
         assert sides == (size == LARGE)
@@ -33,7 +33,7 @@ async def test_a_call_is_compared_with_the_previous_one(tmp_path: Path, size: tu
         await person.types("N", "N")
         await person.sees("3 of 3")
         await person.types("s")
-        await person.sees("1:3  |  1:2", "- of 3")
+        await person.sees("#3  |  #2", "- of 3")
         await person.types("a")
         await person.sees("all fields")
         await person.types("q")
@@ -45,9 +45,9 @@ async def test_marks(tmp_path: Path) -> None:
     async with looking(sample(tmp_path / "r.db")) as person:
         await person.sees("3 exchanges")
         await person.types("g", "g", "m", "G", "D")
-        await person.sees("1:1  |  1:3", "Question [1]")
+        await person.sees("#1  |  #3", "Question [1]")
         await person.types("q", "g", "g", "m", "enter", "j", "m", "j", "m", "D")
-        await person.sees("1:1.1  |  1:1.2", "different: 1 difference", "Thinking", "Nearly")
+        await person.sees("#1.1  |  #1.2", "different: 1 difference", "Thinking", "Nearly")
 
 
 async def test_without_a_second_call_there_is_a_message(tmp_path: Path) -> None:

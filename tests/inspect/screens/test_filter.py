@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from a2a_inspect.screens.main import MainScreen
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.query.complete import Completion
 from a2a_proxy.recording.read.rows import make_key
-from support_inspect import changes, exchange, request, sample, status, writer
+from support_inspect import changes, exchange, frame, request, sample, status, writer
 from support_recording import STARTED
 from support_screen import LARGE, PATIENCE, SMALL, Person, looking
 
@@ -191,6 +193,46 @@ async def test_from_match_to_match_and_from_finding_to_finding(tmp_path: Path) -
         await at(2, 1)
 
 
+async def test_from_error_to_error(tmp_path: Path) -> None:
+    """`!` goes to findings of severity error and to failed calls, and past warnings; a filter leaves out the others."""
+    made = writer(tmp_path / "r.db")
+    frames = [request(n) for n in range(1, 7)] + [status(n, 1, "a") for n in (2, 3)]
+    failed = frame(4, 1, b"{}", kind=FrameKind.ERROR, error_code=-32001)
+    found = [
+        Finding("A2A-SCH-001", Severity.WARNING, STARTED, "no `id`", 1, 2, 1),
+        Finding("A2A-SCH-001", Severity.ERROR, STARTED, "no `id`", 1, 3, 1),
+    ]
+    wrong: dict[int, dict[str, Any]] = {4: {"error": "TASK_NOT_FOUND -32001"}, 6: {"how": "client went away"}}
+    made.write([*frames, failed], found, changes(*(exchange(n, **wrong.get(n, {})) for n in range(1, 7))))
+    made.close()
+    async with looking(tmp_path / "r.db", LARGE) as person:
+        await person.sees("6 exchanges", "following  6")
+
+        async def at(number: int, seq: int) -> None:
+            def there() -> bool:
+                line = person.frames.current_row
+                return line is not None and (line.row.frame.exchange, line.row.frame.seq) == (number, seq)
+
+            await person.until(there, (number, seq))
+
+        await person.types("g", "g", "!")
+        await at(3, 1)
+        await person.sees("[4 Findings]")
+        await person.types("1", "!")
+        await at(4, 1)
+        await person.sees("[1 Decoded]")
+        await person.types("!")
+        await person.until(lambda: person.exchanges.current_row.exchange.id == 6)
+        await person.types("!")
+        await person.told("no later error")
+        await person.types("slash", *"-err", "enter", "g", "g")
+        await person.lists(1, 2, 3, 5)
+        await person.types("!")
+        await at(3, 1)
+        await person.types("!")
+        await person.until(lambda: sum("no later error" in each for each in person._notes) == 2)
+
+
 async def test_empty_and_failed_searches_are_reported(tmp_path: Path) -> None:
     """It is said; `n` without anything to look for asks for it."""
     made = writer(tmp_path / "r.db")
@@ -222,3 +264,49 @@ async def test_a_pruned_session_leaves_a_filtered_list(tmp_path: Path) -> None:
             db.execute("DELETE FROM session WHERE id = 1")
         await person.sees("1 of 1")
     second.close()
+
+
+async def test_the_line_of_what_narrows_the_list_is_edited_in_place(tmp_path: Path) -> None:
+    """All its parts, in the line that shows them. Enter applies, Esc restores, a slip is named below it."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("3 exchanges")
+        await person.types("o", "slash", *"op:SendStreamingMessage", "enter")
+        whole = "only task=7604af5e-efd3-449c-94db-8950136d0e66 op:SendStreamingMessage"
+        await person.sees(whole, "3 of 3")
+        (line,) = (y for y, text in enumerate(person.lines) if whole in text)
+        await person.types("i")
+        await person.until(lambda: person.lines[line].startswith(whole), "the box")
+        assert person.misses("#3 SendStreamingMessage › frame")
+        await person.writes(whole.removeprefix("only ") + " opp:x")
+        await person.until(lambda: "^ unknown field" in person.lines[line + 1], "the error")
+        await person.types("enter")
+        await person.sees("invalid")
+        await person.writes("err")
+        await person.lists(2)
+        await person.types("escape")
+        await person.sees(whole, "3 of 3")
+        assert not person.lines[line].startswith("only")
+        await person.types("i", "enter", "escape")
+        await person.sees("only task=7604af5e-efd3-449c-94db-8950136d0e66 ")
+        assert person.misses("op:SendStreamingMessage ")
+        await person.pilot.click("Breadcrumbs")
+        await person.writes("err")
+        await person.types("enter")
+        await person.lists(2)
+        await person.sees("only err:yes", "1 of 3")
+        await person.types("escape", "slash")
+        await person.until(lambda: any(text.startswith("/ ") for text in person.lines[-4:]), "the box below")
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40)])
+async def test_the_line_is_edited_where_nothing_narrows_the_list(tmp_path: Path, size: tuple[int, int]) -> None:
+    """Also where it is hidden: an empty line opens above the lists."""
+    async with looking(sample(tmp_path / "r.db"), size) as person:
+        await person.sees("3 exchanges")
+        await person.types("i")
+        await person.until(lambda: person.lines[1].startswith("only "), "the box")
+        await person.types(*"err", "enter")
+        await person.lists(2)
+        await person.sees("only err:yes")
+        await person.types("escape")
+        await person.lists(1, 2, 3)

@@ -1,4 +1,4 @@
-"""Every screen matches its picture, in two sizes and two themes, and is readable in both.
+"""Every screen matches its picture, in several sizes and two themes, and is readable in both.
 
 The pictures are in `pictures/`; `tests/pictures` draws them anew. Look at what changed before you keep it.
 """
@@ -17,15 +17,21 @@ from a2a_inspect.data.source import RecordingSource
 from a2a_inspect.screens.themes import DAY, NIGHT, OWN_THEMES, SIXTEEN, ThemeMemory, next_theme
 from support_inspect import sample
 from support_picture import contrast, faint, runs_of
-from support_scenes import PICTURES, SIZES, THEMES, WALKS, Walk, pictures
+from support_scenes import PICTURES, THEMES, WALKS, Walk, pictures
 from support_screen import SMALL, Person
-from support_thin import thin
 
-IN_CI = {("small", "night")}
-"""All sizes and themes by `tests/run -m "soak or not soak" tests/inspect/screens/test_pictures.py`."""
+IN_CI = {(0, "small", "night"), (2, "medium", "night"), (2, "wide", "night")}
+"""All walks, sizes and themes by `tests/run -m "soak or not soak" tests/inspect/screens/test_pictures.py`."""
 LOOKS = [
-    pytest.param(size, theme, marks=() if (size, theme) in IN_CI else pytest.mark.soak)
-    for size in SIZES
+    pytest.param(
+        walk,
+        size,
+        theme,
+        marks=() if (number, size, theme) in IN_CI else pytest.mark.soak,
+        id=f"{walk.recording}-{number}-{size}-{theme}",
+    )
+    for number, walk in enumerate(WALKS)
+    for size in walk.sizes
     for theme in THEMES
 ]
 RENEW = "A2A_RENEW_PICTURES"
@@ -43,8 +49,7 @@ def nobody_in_particular(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
     time.tzset()
 
 
-@pytest.mark.parametrize(("size", "theme"), LOOKS)
-@pytest.mark.parametrize("walk", thin(WALKS, len(WALKS)), ids=lambda walk: walk.recording)
+@pytest.mark.parametrize(("walk", "size", "theme"), LOOKS)
 async def test_a_screen_looks_as_its_picture(walk: Walk, size: str, theme: str, tmp_path: Path) -> None:
     """And every text of it has enough contrast."""
     changed: list[str] = []
@@ -66,7 +71,7 @@ def test_every_picture_has_a_scene() -> None:
         f"{scene.name}-{size}-{theme}.svg"
         for walk in WALKS
         for scene in walk.scenes
-        for size in SIZES
+        for size in walk.sizes
         for theme in THEMES
     }
     assert {path.name for path in PICTURES.glob("*.svg")} == known

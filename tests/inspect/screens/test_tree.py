@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -36,12 +37,12 @@ async def listed(person: Person, *numbers: int) -> None:
 async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
     """Beside the lists where there is room; down to a frame, which is then chosen; Esc in the list widens."""
     async with looking(made(tmp_path / "r.db"), WIDE) as person:
-        await person.sees("Tree", "session 1", "context c0  1", "context c1  2")
+        await person.sees("Tree", "session 1", "context c0  1  Plan a day", "context c1  2  Plan a day")
         await person.types("t", "j", "j", "l")
         await person.sees("task t1  2")
         await person.types("enter")
         await listed(person, 2, 3)
-        await person.sees("only ctx=c1", "context c1  2 ◂")
+        await person.sees("only ctx=c1", "context c1  2  Plan a day ◂")
         await person.types("l", "l")
         await person.sees("#3 SendStreamingMessage ok  3")
         await person.types("l", "j", "l")
@@ -58,6 +59,22 @@ async def test_a_branch_narrows_the_list(tmp_path: Path) -> None:
         await person.until(lambda: person.misses("status working \n"), "closed")
         await person.types("t", "escape", "escape")
         await listed(person, 1, 2, 3)
+
+
+async def test_the_first_words_are_beside_the_ids(tmp_path: Path) -> None:
+    """Of contexts and tasks; cut to the width of the tree, so that the sign at the cursor stays visible."""
+    path = tmp_path / "r.db"
+    recorded = writer(path)
+    words = ["Plan a day", "A question that is far too long for the tree"]
+    frames = [request(n, text) for n, text in enumerate(words, 1)]
+    recorded.write(frames, changes=changes(*(exchange(n, context_id=f"c{n}", task_id=f"t{n}") for n in (1, 2))))
+    recorded.close()
+    async with looking(path, WIDE) as person:
+        await person.sees("context c1  1  Plan a day", "context c2  1  A question that ")
+        await person.types("t", "j", "j", "l")
+        await person.sees("task t2  1  A question that ")
+        (line,) = (text for text in person.lines if "▼ context c2" in text)
+        assert re.search("  A question that .*… ◂ *▕", line), line
 
 
 async def test_on_a_small_terminal_the_tree_is_a_pane(tmp_path: Path) -> None:

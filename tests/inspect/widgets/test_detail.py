@@ -19,12 +19,13 @@ from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines
 from a2a_inspect.widgets.facts import fact_lines
 from a2a_inspect.widgets.finding_lines import finding_lines, paint_findings
 from a2a_inspect.widgets.hex_view import mark_payload_bounds
-from a2a_inspect.widgets.tab_line import TABS, tab_titles
+from a2a_inspect.widgets.tab_line import TABS, TabLine, tab_titles
 from a2a_inspect.widgets.trace_lines import trace_lines
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import ExchangeRow, make_key
-from support_inspect import MS, exchange, frame, live, request
+from support_inspect import MS, exchange, frame, live, request, sample
 from support_recording import STARTED
+from support_screen import looking
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 SSE = "data: \0\r\ndata: \0\r\n\r\n"
@@ -130,7 +131,7 @@ def test_an_artifact_lists_its_chunks() -> None:
         assert artifact_lines(recording, make_key(1, 1), None) == ["(this exchange has no task)"]
     assert lines[:2] == ["ARTIFACT", "name              plan"]
     assert lines[2].endswith(", complete")
-    assert [f"1:2.{each.seq} " in line for each, line in zip(frames, chunks, strict=True)] == [True] * 3
+    assert [f"#2.{each.seq} " in line for each, line in zip(frames, chunks, strict=True)] == [True] * 3
     assert [line.startswith("▸ chunk") for line in chunks] == [each.seq == 4 for each in frames]
     content = [line.strip().split(":")[0] for line in lines if line.startswith("  ")]
     assert content == ["Morning", "Afternoon", "Evening"]
@@ -230,10 +231,25 @@ def test_a_large_payload_is_read_by_pages() -> None:
 
 
 def test_a_line_of_tabs_at_any_width() -> None:
-    """All names where they fit 80 cells; else numbers, and the chosen name."""
+    """All names where they fit 80 cells; then abbreviations, then numbers; the chosen name is always in full."""
     assert len("".join(tab_titles(0, 80))) <= 80
     assert all(name in "".join(tab_titles(3, 80)) for name in TABS)
-    assert "".join(tab_titles(3, 60)) == " 1  2  3  [4 Findings] 5  6  7 "
+    assert "".join(tab_titles(3, 60)) == " 1 Dec  2 Raw  3 Head [4 Findings] 5 Art  6 Trace  7 Facts "
+    assert "".join(tab_titles(3, 58)) == " 1  2  3 [4 Findings] 5  6  7 "
+    for width in range(30, 100):
+        assert all(len("".join(tab_titles(tab, width))) <= width for tab in range(len(TABS)))
+
+
+async def test_the_tabs_have_names_beside_the_lists(tmp_path: Path) -> None:
+    """On a terminal of 120 columns, in each tab; a click on an abbreviation opens its tab."""
+    async with looking(sample(tmp_path / "r.db"), (120, 40)) as person:
+        await person.sees("3 exchanges", "[1 Decoded] 2 Raw  3 Head  4 Find  5 Art  6 Trace  7 Facts")
+        for tab in range(len(TABS)):
+            await person.types(str(tab + 1))
+            await person.sees(f"[{tab + 1} {TABS[tab]}]", "1 Dec", "7 Facts")
+        line = person.app.screen.query_one(TabLine)
+        await person.pilot.click(line, offset=(len("".join(tab_titles(6, line.size.width)[:2])) + 2, 0))
+        await person.sees("[3 Headers]")
 
 
 def test_findings_are_painted_by_severity_and_rule() -> None:

@@ -13,8 +13,8 @@ from a2a_inspect.widgets.detail import FIRST_BYTES, _decode_payload_lines, paint
 from a2a_inspect.widgets.facts import fact_lines, header_lines, paint_artifact, paint_facts
 from a2a_inspect.widgets.finding_lines import finding_lines
 from a2a_inspect.widgets.text_view import _wrap_line
-from a2a_proxy.model.chunk import ClientProcess
-from a2a_proxy.model.exchange import Connection
+from a2a_proxy.model.chunk import ClientProcess, TlsFacts
+from a2a_proxy.model.exchange import Connection, ConnectionTls
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.read.rows import ExchangeRow
@@ -120,12 +120,14 @@ def test_facts_show_both_time_origins() -> None:
     """A frame of the agent counts from the exchange's first byte and from the end of its request."""
     call = exchange(1, request_ended=STARTED + 1000 * MS + 30 * MS)
     process = ClientProcess(71, "planner\x1b", (8001, 8002))
-    line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1, client_process=process)
+    tls = ConnectionTls(TlsFacts("TLSv1.3", "AES", "h2", "other\x1b"))
+    line = Connection(1, "c", "l", "u", STARTED, lost_bytes=1, client_process=process, tls=tls)
     lines = fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2, line), frame(1, 1, b"{}"))
     assert next(each for each in lines if each.startswith("last byte")).endswith(", +100 ms")
     assert "after the request +70 ms" in lines
     assert "not captured      1 byte" in lines
     assert "client's process  planner␛ (pid 71), listens on 8001, 8002" in lines
+    assert "client's TLS      TLSv1.3, AES, h2; server name other␛" in lines
     assert not [
         each for each in fact_lines(ExchangeStream(ExchangeRow(1, 1, call), 2), request(1)) if "after the" in each
     ]

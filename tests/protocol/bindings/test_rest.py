@@ -250,3 +250,10 @@ def test_no_content() -> None:
         "status 204",
         "",
     )
+
+
+@pytest.mark.parametrize(("query", "dialect"), [("", Dialect.V0_3), ("?A2A-Version=1.0", Dialect.V1_0)])
+def test_an_answer_of_0_3_corrects_a_dialect_that_no_version_names(query: str, dialect: Dialect) -> None:
+    answer = {"task": {"id": "t1", "contextId": "c1", "status": {"state": "TASK_STATE_CANCELLED"}}}
+    played = play(Http().request(f"POST /message:send{query}", ask("hello")).answer(answer))
+    assert played.exchange.dialect is dialect

@@ -60,9 +60,9 @@ def test_a_missing_frame_is_an_error_with_the_command_that_lists_the_frames(
     recording = sample("demo")
     row = recording.read_exchange(make_key(1, 2))
     assert row is not None
-    with pytest.raises(RecordingError, match="exchange 2 has no frame 99") as wrong:
+    with pytest.raises(RecordingError, match="exchange #2 has no frame 99") as wrong:
         compare_frames((recording, row), (recording, row), (1, 99))
-    assert wrong.value.hint == f"list its frames: a2a-inspect show {SAMPLES / 'demo.a2a.jsonl'} 1:2"
+    assert wrong.value.hint == f"list its frames: a2a-inspect show {SAMPLES / 'demo.a2a.jsonl'} 2"
 
 
 @pytest.mark.parametrize("name", ["demo", "sdk-0.3-rest", "live-bidi", "stdio", "generations"])

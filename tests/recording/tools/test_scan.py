@@ -13,6 +13,7 @@ from a2a_proxy.recording.cassette.rewrite import rewrite_cassette
 from a2a_proxy.recording.tools.scan import ScanResult, scan_recording
 from a2a_proxy.redaction.policy import DEFAULT, policy_of
 from a2a_proxy.redaction.scanner import Clue
+from support_inspect import changes, exchange, request, writer
 from support_thin import thin
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
@@ -69,6 +70,16 @@ def test_a_credential_in_a_message_is_found(tmp_path: Path, text: str, secret: s
         assert "text" in found.where
         assert secret not in found.excerpt
         assert str(len(secret)) in found.excerpt
+
+
+def test_places_in_several_sessions(tmp_path: Path) -> None:
+    """Each with its session: exchanges, frames, and the session itself."""
+    path = tmp_path / "r.db"
+    for number in (1, 2):
+        made = writer(path, number)
+        made.write([request(1, f"take {RANDOM} with you")], changes=changes(exchange(1, target=f"/?key={RANDOM}")))
+        made.close()
+    assert {each.place for each in scanned(path).secrets} == {"#1:1", "#1:1.0", "#2:1", "#2:1.0"}
 
 
 def test_a_known_secret_is_found_elsewhere(tmp_path: Path) -> None:

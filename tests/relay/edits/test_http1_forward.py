@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+from random import Random
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from a2a_proxy.relay.edits.http1_forward import Http1Forward, make_origin
 
@@ -170,6 +174,38 @@ def test_the_budget_stops_both_directions() -> None:
     http.budget = 1
     chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\na\r\n" * 1000
     assert 0 < http.note_responses(chunks) < len(chunks)
+
+
+_WORDS = st.sampled_from(
+    [
+        TO_A,
+        TO_B,
+        OK,
+        b"GET http://a.test/ HTTP/1.1\r\n",
+        b"CONNECT a:1 HTTP/1.1\r\n\r\n",
+        b"Host: a\r\n",
+        b"\r\n\r\n",
+        b"0\r\n\r\n",
+    ]
+)
+
+
+@given(st.lists(_WORDS | st.binary(max_size=20), max_size=12), st.randoms(use_true_random=False))
+def test_any_bytes(parts: list[bytes], random: Random) -> None:
+    """Nothing is raised and nothing loops, whatever both sides send, in whatever pieces."""
+    data, http = b"".join(parts), Http1Forward()
+    while data:
+        piece, data = data[: (size := random.randint(1, 40))], data[size:]
+        at = 0
+        while at < len(piece) and http.refusal is None:
+            http.budget = random.randint(0, 30)
+            _, after = http.read_requests(piece, at)
+            assert after > at or http.refusal is not None
+            at = after
+            if http.next_origin is not None:
+                http.begin_origin()
+        http.note_responses(random.choice(parts))
+    assert http.refusal is not None or http.next_origin is None
 
 
 def test_origins_are_named_alike() -> None:

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange
 from a2a_proxy.replay.core.miss import DETAIL_TYPE
+from a2a_proxy.replay.core.miss_messages import redact_rows
 from a2a_proxy.replay.core.script import UnservableCall
 from support_replay import TASK, Stage, call, message, script, status, task
 
@@ -167,3 +169,11 @@ def test_long_values_are_cut() -> None:
     miss = Stage(script(SENT)).miss("SendMessage", message("x" * 5000))
     assert len(max(miss.full_text().splitlines(), key=len)) < 420
     assert "(5002 characters)" in miss.full_text()
+
+
+def test_the_value_of_a_secret_member_is_hidden_on_the_side_that_has_it() -> None:
+    rows = (
+        DifferenceRow(ValueChange.LEFT, ("password",), None, before="kept quiet"),
+        DifferenceRow(ValueChange.RIGHT, None, ("password",), after="kept quiet"),
+    )
+    assert "kept quiet" not in str(redact_rows(rows))

@@ -51,3 +51,7 @@ def test_the_time_offset_is_set_by_the_first_call(keep: bool) -> None:
 
 def test_a_task_of_which_nothing_was_sent_has_no_last_time() -> None:
     assert Timeline(script()).last_sent_time("t1") == 0
+
+
+def test_an_instant_replay_has_no_pauses() -> None:
+    assert Player(script(), ReplayOptions(speed=0)).scale_pause(HOUR) == 0

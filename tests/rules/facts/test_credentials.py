@@ -25,3 +25,17 @@ def test_a_bearer_token_belongs_to_each_scheme_with_tokens() -> None:
     assert token.fits_scheme(Scheme("apiKey", "Authorization", "header"))
     assert not token.fits_scheme(Scheme("http", "basic"))
     assert not token.fits_scheme(Scheme("mutualTLS"))
+
+
+@pytest.mark.parametrize(
+    ("location", "name", "text"),
+    [
+        ("authorization", "bearer", "Authorization: Bearer"),
+        ("cookie", "sid", "cookie"),
+        ("userinfo", "me", "userinfo"),
+        ("header", "X-Api-Key", "header X-Api-Key"),
+        ("query", "key", "query key"),
+    ],
+)
+def test_a_credential_is_described_by_its_place(location: str, name: str, text: str) -> None:
+    assert str(Credential(location, name, "hidden")) == text

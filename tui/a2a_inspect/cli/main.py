@@ -135,24 +135,39 @@ def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: boo
 @_recordings_argument
 @click.option("--tasks", is_flag=True, help="Print one line per task; with a filter, tasks of matching exchanges.")
 @_filter_option
+@click.option(
+    "--columns",
+    default="",
+    metavar="NAMES",
+    help="Print these columns: titles, fields of filters, header:NAME, JSON paths; separated by commas.",
+)
 @click.option("--explain", is_flag=True, help="Print the SQL query of the filter instead.")
 @_json_option
-def ls(recordings: tuple[Path, ...], tasks: bool, where: str, explain: bool, as_json: bool) -> None:
+def ls(recordings: tuple[Path, ...], tasks: bool, where: str, columns: str, explain: bool, as_json: bool) -> None:
     """List the exchanges of a recording, or of several by time."""
     from a2a_inspect.commands import ls, ls_several
     from a2a_inspect.commands.filters import explain_filter
+    from a2a_inspect.data.list_columns import parse_columns
     from a2a_inspect.data.recording_choice import open_recordings
 
-    if explain and (tasks or as_json):
+    if explain and (tasks or as_json or columns):
         raise click.UsageError("--explain can only be combined with --filter")
+    if columns and (tasks or as_json):
+        raise click.UsageError("--columns is about the list of exchanges: omit --tasks and --json")
+    chosen = parse_columns(columns)
     with open_recordings(recordings) as several:
         first = several.members[0].recording
         if explain:
             explain_filter(first, where)
+        elif len(several.members) > 1 and columns:
+            raise click.UsageError("--columns takes one recording: merge them first with `a2a-inspect merge`")
         elif len(several.members) > 1:
             (ls_several.list_tasks if tasks else ls_several.list_exchanges)(several, as_json=as_json, where=where)
         else:
-            (ls.list_tasks if tasks else ls.list_exchanges)(first, as_json=as_json, where=where)
+            if tasks:
+                ls.list_tasks(first, as_json=as_json, where=where)
+            else:
+                ls.list_exchanges(first, as_json=as_json, where=where, columns=chosen)
 
 
 @cli.command()
@@ -397,7 +412,7 @@ def show_help(topic: str) -> None:
     """
     from a2a_inspect.commands.manual import show_manual
 
-    show_manual(topic)
+    show_manual(topic, cli.commands)
 
 
 @cli.command("check")

@@ -40,7 +40,7 @@ def print_diff(options: DiffOptions) -> int:
             print(json.dumps(difference))
     else:
         for side, name in ((left, "left "), (right, "right")):
-            print(f"{name}  {make_visible(str(side.path))}{f' {side.place}' if side.place else ''}")
+            print(f"{name}  {make_visible(str(side.path))}{f' {side.label}' if side.place else ''}")
         for line in layout_rows(difference_blocks(found, everything=options.everything), terminal_width()):
             print(line.text)
     return int(bool(found.count or (options.everything and found.ignored)))

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from a2a_inspect.commands.filters import matching_tasks, print_no_match
 from a2a_inspect.commands.session import connection_counts, lag_words, session_line
 from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
 from a2a_inspect.data.notes import note_counts
+from a2a_inspect.widgets.states import abbreviate_states
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow, label_place
+
+if TYPE_CHECKING:
+    from a2a_inspect.data.list_columns import UserColumn
 
 EXCHANGE_COLUMNS = ("#", "TIME", "OUTCOME", "OPERATION", "BINDING", "TASK", "STATES", "EVENTS", "TOOK", "ERROR")
 EXCHANGE_SHRINK_ORDER = (
@@ -36,11 +41,15 @@ EXCHANGE_SHRINK_ORDER = (
 TASK_SHRINK_ORDER = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
 WIDE_TERMINAL = 140
 """Terminal width in cells from which a line shows the time to the first event."""
+_ROWS_PER_READ = 100
+_MIN_USER_WIDTH, _MAX_USER_WIDTH = 8, 60
+"""Cells of a column that the user chose, on a terminal."""
+SHORTENED = {"STATES": abbreviate_states}
 TASK_COLUMNS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXCHANGES")
 
 
-def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> None:
-    """Print the exchanges of all sessions in order, or those that match."""
+def list_exchanges(recording: Recording, *, as_json: bool, where: str = "", columns: Sequence[UserColumn] = ()) -> None:
+    """Print the exchanges of all sessions in order, or those that match, with these columns or the standard ones."""
     if where and next(recording.find_exchanges(where, limit=1), None) is None:
         print_no_match(where)
         return
@@ -50,11 +59,13 @@ def list_exchanges(recording: Recording, *, as_json: bool, where: str = "") -> N
         return
     sessions = recording.read_sessions()
     for session in sessions:
-        for line in _exchange_table_lines(recording, session, where, several=len(sessions) > 1):
+        for line in _exchange_table_lines(recording, session, where, columns, several=len(sessions) > 1):
             print(line)
 
 
-def _exchange_table_lines(recording: Recording, session: SessionRow, where: str, *, several: bool) -> Iterator[str]:
+def _exchange_table_lines(
+    recording: Recording, session: SessionRow, where: str, columns: Sequence[UserColumn], *, several: bool
+) -> Iterator[str]:
     found = recording.find_exchanges(where, session.id) if where else recording.read_exchanges(session.id)
     first = next(found, None)
     empty = first is None
@@ -65,9 +76,11 @@ def _exchange_table_lines(recording: Recording, session: SessionRow, where: str,
         yield session_line(session)
     elif several:
         yield ", ".join(filter(None, (f"session {session.id}, {text.format_date_time(session.facts.started)}", about)))
-    if first is not None:
+    if first is not None and columns:
+        yield from _user_table_lines(recording, itertools.chain((first,), found), columns, several=several)
+    elif first is not None:
         width = terminal_width()
-        room = TableLimits(width, {"OPERATION": 28}, EXCHANGE_SHRINK_ORDER, ("STATES",)) if width else None
+        room = TableLimits(width, {"OPERATION": 28}, EXCHANGE_SHRINK_ORDER, SHORTENED) if width else None
         brief = 0 < width < WIDE_TERMINAL
         rows = (exchange_cells(row, with_session=several, brief=brief) for row in itertools.chain((first,), found))
         yield from table_lines(EXCHANGE_COLUMNS, rows, room)
@@ -82,6 +95,37 @@ def _exchange_table_lines(recording: Recording, session: SessionRow, where: str,
         yield f"{about}; see {shell_line('a2a-inspect', 'note', recording.path)}"
 
 
+def _user_table_lines(
+    recording: Recording, rows: Iterator[ExchangeRow], columns: Sequence[UserColumn], *, several: bool
+) -> Iterator[str]:
+    """Yield the lines of a table with the columns that the user chose; on a terminal the last ones give way first."""
+    titles = [each.title for each in columns]
+    width = terminal_width()
+    order = (*((title, _MIN_USER_WIDTH) for title in reversed(titles)), *((title, 0) for title in titles[:0:-1]))
+    limits = TableLimits(width, dict.fromkeys(titles, _MAX_USER_WIDTH), order, SHORTENED) if width else None
+    cells = _user_cells(recording, rows, columns, several=several)
+    return table_lines(("#", *titles), cells, limits)
+
+
+def _user_cells(
+    recording: Recording, rows: Iterator[ExchangeRow], columns: Sequence[UserColumn], *, several: bool
+) -> Iterator[tuple[str, ...]]:
+    from a2a_inspect.data.finding_counts import exchange_lines
+    from a2a_inspect.data.list_columns import ColumnReader
+
+    reader = ColumnReader(columns)
+    while page := list(itertools.islice(rows, _ROWS_PER_READ)):
+        lines = exchange_lines(recording, page)
+        for line, chosen in zip(lines, reader.read_cells(recording, page), strict=True):
+            number, *cells = exchange_cells(line, with_session=several, brief=True)
+            standard = dict(zip(EXCHANGE_COLUMNS[1:], cells, strict=True))
+            standard["FOUND"] = str(line.finding_counts or "")
+            own = (
+                standard[each.title] if each.is_standard else cell for each, cell in zip(columns, chosen, strict=True)
+            )
+            yield (number, *map(make_visible, own))
+
+
 def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tuple[str, ...]:
     """Return the cells of a line.
 
@@ -89,7 +133,7 @@ def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tupl
     """
     exchange = row.exchange
     return (
-        f"{row.session}:{exchange.id}" if with_session else str(exchange.id),
+        label_place(row.session, exchange.id, with_session=True) if with_session else str(exchange.id),
         text.format_time(exchange.started),
         text.outcome_label(exchange),
         make_visible(text.exchange_title(exchange)),
@@ -116,7 +160,7 @@ def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
         return
     several = len(recording.read_sessions()) > 1
     width = terminal_width()
-    room = TableLimits(width, {}, TASK_SHRINK_ORDER, ("STATES",)) if width else None
+    room = TableLimits(width, {}, TASK_SHRINK_ORDER, SHORTENED) if width else None
     for line in table_lines(TASK_COLUMNS, _task_cells(rows, several=several), room):
         print(line)
 

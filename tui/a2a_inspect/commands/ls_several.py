@@ -10,6 +10,7 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.ls import (
     EXCHANGE_COLUMNS,
     EXCHANGE_SHRINK_ORDER,
+    SHORTENED,
     TASK_COLUMNS,
     TASK_SHRINK_ORDER,
     WIDE_TERMINAL,
@@ -51,7 +52,7 @@ def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, 
     yield from member_lines(several)
     width = terminal_width()
     room = (
-        TableLimits(width, {"OPERATION": 28, **_FILE_CELLS}, (("FILE", 10), *EXCHANGE_SHRINK_ORDER), ("STATES",))
+        TableLimits(width, {"OPERATION": 28, **_FILE_CELLS}, (("FILE", 10), *EXCHANGE_SHRINK_ORDER), SHORTENED)
         if width
         else None
     )
@@ -88,7 +89,7 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
             )
         return
     width = terminal_width()
-    room = TableLimits(width, _FILE_CELLS, (("FILES", 12), *TASK_SHRINK_ORDER), ("STATES",)) if width else None
+    room = TableLimits(width, _FILE_CELLS, (("FILES", 12), *TASK_SHRINK_ORDER), SHORTENED) if width else None
     crowded = _files_with_several_sessions(several)
     rows = (_task_group_cells(group, crowded) for group in groups)
     for line in table_lines((*TASK_COLUMNS[:1], "FILES", *TASK_COLUMNS[1:]), rows, room):

@@ -10,11 +10,11 @@ import msgspec
 
 from a2a_inspect.data.notes import note_object, note_words
 from a2a_inspect.data.recording_choice import open_recording, resolve_recording
-from a2a_inspect.data.references import format_place, resolve_place
+from a2a_inspect.data.references import resolve_place
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.rows import NoteRow
+from a2a_proxy.recording.read.rows import NoteRow, label_place
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 
 
@@ -70,9 +70,10 @@ def _print_notes(notes: list[tuple[int, Note]], place: NotePlace | None, *, as_j
         if as_json:
             print(json.dumps(note_object(session, each)))
         else:
-            print(f"{format_place(NotePlace(session, each.exchange, each.seq)):10}  {note_words(each)}")
+            print(f"{label_place(session, each.exchange, each.seq):10}  {note_words(each)}")
     if not notes:
-        print("no notes" if place is None else f"no note at {format_place(place)}", file=sys.stderr)
+        at = "" if place is None else f" at {label_place(place.session, place.exchange, place.seq)}"
+        print(f"no note{at}" if at else "no notes", file=sys.stderr)
 
 
 def _is_within_place(row: NoteRow, place: NotePlace) -> bool:

@@ -22,13 +22,14 @@ from a2a_inspect.commands.show_selection import FrameNumbers, ShowSelection
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_inspect.data.notes import SessionNotes
 from a2a_inspect.data.payload_lines import decoded_lines, part_text, raw_lines
-from a2a_proxy.model.chunk import ClientProcess, Direction
+from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.decoded import find_frame_extensions, readable_payload
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
@@ -166,7 +167,8 @@ def _exchange_lines(
         text.binding_and_dialect(exchange),
         text.live_stream_label(exchange),
     ]
-    process = _client_process(recording, row)
+    connection = _connection_of(recording, row)
+    process = connection.client_process if connection is not None else None
     parts += [f"from {make_visible(process.label)}"] if process is not None else []
     parts += [
         text.outcome_label(exchange),
@@ -178,6 +180,9 @@ def _exchange_lines(
         parts.append(make_visible(exchange.how))
     yield "  ".join(part for part in parts if part)
     yield from (f"    {words}" for words in notes.line_at(exchange.id))
+    if connection is not None:
+        is_detailed = selection.raw or selection.payloads or bool(selection.words)
+        yield from (f"    {make_visible(words)}" for words in _tls_lines(exchange, connection, is_detailed=is_detailed))
     if selection.raw or selection.payloads:
         yield from ("    " + line for line in _header_lines(exchange))
     found = _findings_by_frame(recording, row)
@@ -204,10 +209,18 @@ def _exchange_lines(
         yield from _finding_lines(findings, meanings)
 
 
-def _client_process(recording: Recording, row: ExchangeRow) -> ClientProcess | None:
-    """Return the process that made the call, or None if it is unknown."""
+def _connection_of(recording: Recording, row: ExchangeRow) -> Connection | None:
+    """Return the connection of the call, or None if the recording lacks it."""
     found = recording.read_connection(make_key(row.session, row.exchange.connection))
-    return found.connection.client_process if found is not None else None
+    return found.connection if found is not None else None
+
+
+def _tls_lines(exchange: Exchange, connection: Connection, *, is_detailed: bool) -> Iterator[str]:
+    """Yield a line if the call is for another host than its handshake, and in detail one for each handshake."""
+    if is_detailed:
+        yield from (f"{name}: {words}" for name, words in describe_tls(connection))
+    if other := describe_other_host(exchange, connection):
+        yield other
 
 
 def _findings_by_frame(recording: Recording, row: ExchangeRow) -> dict[int, list[Finding]]:
@@ -287,12 +300,13 @@ def _session_objects(
 def _exchange_object(
     recording: Recording, row: ExchangeRow, task: Task | None, frame_numbers: set[int] | None
 ) -> dict[str, object]:
-    exchange = row.exchange
+    exchange, connection = row.exchange, _connection_of(recording, row)
     frames = (r.frame for r in recording.read_frames(row.key) if frame_numbers is None or r.frame.seq in frame_numbers)
     return {
         "session": row.session,
         **exchange_object(exchange),
-        "client_process": msgspec.to_builtins(_client_process(recording, row)),
+        "client_process": msgspec.to_builtins(connection.client_process) if connection is not None else None,
+        "tls": msgspec.to_builtins(connection.tls) if connection is not None else None,
         "task_generations": generations.generations_object(task) if task is not None else None,
         "request_headers": _decode_headers(exchange.request_headers),
         "response_headers": _decode_headers(exchange.response_headers),

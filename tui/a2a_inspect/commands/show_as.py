@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from a2a_inspect.data.references import format_place, resolve_place
+from a2a_inspect.data.references import resolve_place
 from a2a_inspect.formats.copying.call import NotOffered, load_call
 from a2a_inspect.formats.copying.forms import FORMS
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import label_place, make_key
 
 
 def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
@@ -33,7 +33,8 @@ def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
             _write_output(FORMS[form].make(call, frame))
         except NotOffered as why:
             raise UserError(
-                f"{format_place(place)} cannot be shown as {form}: {why}", "use --as json or --as raw"
+                f"{label_place(place.session, place.exchange, place.seq)} cannot be shown as {form}: {why}",
+                "use --as json or --as raw",
             ) from why
 
 

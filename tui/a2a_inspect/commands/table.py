@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -27,8 +27,8 @@ class TableLimits(msgspec.Struct, frozen=True):
     """Maximum cells of a column."""
     shrink_order: tuple[tuple[str, int], ...]
     """Columns that shrink, one by one until the rest fits, each with the cells it keeps; 0 removes the column."""
-    keep_end_columns: tuple[str, ...] = ()
-    """Columns that are cut at their beginning instead of their end."""
+    shorten: Mapping[str, Callable[[str, int], str]] = {}
+    """Functions that abbreviate a cell of a column to a number of cells, if they can, before its end is cut off."""
 
 
 def terminal_width() -> int:
@@ -44,9 +44,9 @@ def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], limits: Tabl
     if limits is not None:
         widths = _fit_widths(widths, limits)
     visible_columns = [(index, widths[title]) for index, title in enumerate(head) if title in widths]
-    tails = {head.index(title) for title in limits.keep_end_columns} if limits is not None else set()
+    shorten = {head.index(title): function for title, function in limits.shorten.items()} if limits is not None else {}
     for row in itertools.chain((head, *first), source):
-        yield _table_row(row, visible_columns) if limits is None else _fitted_row(row, visible_columns, tails)
+        yield _table_row(row, visible_columns) if limits is None else _fitted_row(row, visible_columns, shorten)
 
 
 def _fit_widths(widths: dict[str, int], limits: TableLimits) -> dict[str, int]:
@@ -66,7 +66,10 @@ def _table_row(row: Sequence[str], layout: Sequence[tuple[int, int]]) -> str:
     return COLUMN_GAP.join(f"{row[index]:{width}}" for index, width in layout).rstrip()
 
 
-def _fitted_row(row: Sequence[str], layout: Sequence[tuple[int, int]], keep_end_indexes: set[int]) -> str:
-    return COLUMN_GAP.join(
-        fit_text(row[index], width, tail=index in keep_end_indexes) for index, width in layout
-    ).rstrip()
+def _fitted_row(
+    row: Sequence[str], layout: Sequence[tuple[int, int]], shorten: Mapping[int, Callable[[str, int], str]]
+) -> str:
+    shorter = (
+        (shorten[index](row[index], width) if index in shorten else row[index], width) for index, width in layout
+    )
+    return COLUMN_GAP.join(fit_text(cell, width) for cell, width in shorter).rstrip()

@@ -18,7 +18,7 @@ from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import check_replaceable, open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SELECTION_PREFIX, Counts, split_key
+from a2a_proxy.recording.read.rows import SELECTION_PREFIX, Counts, label_place, split_key
 from a2a_proxy.recording.tools.trim import needed_calls
 
 
@@ -88,7 +88,7 @@ def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:
 
 def _exchange_name(number: int, several: bool) -> str:
     session, exchange = split_key(number)
-    return f"{session}:{exchange}" if several else f"#{exchange}"
+    return label_place(session, exchange, with_session=several)
 
 
 def _missing_counts(before: Counts, after: Counts) -> dict[str, int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_inspect.data.references import format_place
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import Artifact
 from a2a_proxy.model.exchange import Exchange
@@ -12,8 +11,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key
-from a2a_proxy.recording.write.note_writer import NotePlace
+from a2a_proxy.recording.read.rows import label_place, make_key
 
 MAX_FRAMES = 500
 """Frames of an exchange whose times are listed."""
@@ -55,13 +53,13 @@ def artifact_lines(recording: Recording, exchange_key: int, frame: int | None, u
 def _chunk_line(
     recording: Recording, session: int, name: str, frame: Frame, cursor_frame: tuple[int, int | None]
 ) -> Iterator[str]:
-    """Yield `▸ chunk 1:2.5       +120 ms  1 part  34 B  append`, with a mark if the frame is under the cursor."""
+    """Yield `▸ chunk #2.5       +120 ms  1 part  34 B  append`, with a mark if the frame is under the cursor."""
     row = recording.read_exchange(make_key(session, frame.exchange))
     assert row is not None
     at = "+" + text.format_duration(max(frame.at - text.latency_origin(row.exchange), 0))
     count = _count_parts(recording, session, frame, row.exchange, name)
     marks = [word for word in ("append", "last_chunk") if getattr(frame, word)]
-    place = format_place(NotePlace(session, frame.exchange, frame.seq))
+    place = label_place(session, frame.exchange, frame.seq)
     mark = "▸ " if cursor_frame == (frame.exchange, frame.seq) else ""
     words = (f"{place:10}", at, text.format_count(count, "part"), text.format_size(frame.size), *marks)
     yield f"{mark + 'chunk':18}{'  '.join(words)}"

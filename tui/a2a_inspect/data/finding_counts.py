@@ -44,6 +44,8 @@ class ExchangeLine(ExchangeRow, frozen=True):
 
     finding_counts: FindingCounts | None = None
     """Findings about the exchange and all its frames."""
+    cells: tuple[str, ...] = ()
+    """Cells of the columns that the user chose."""
 
 
 def find_findings(recording: Recording, row: ExchangeRow, seq: int | None, until: int = 0) -> tuple[list[Finding], int]:

@@ -1,9 +1,10 @@
-"""Search for the next finding or matching frame. The functions are queries for `RecordingSource.run_query`."""
+"""Search for the next finding, error or matching frame. The functions are queries for `RecordingSource.run_query`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key, split_key
@@ -16,20 +17,56 @@ FramePosition = tuple[int, int]
 
 
 def next_finding(
-    recording: Recording, start: FramePosition, step: int, is_listed: Callable[[int], bool]
+    recording: Recording,
+    start: FramePosition,
+    step: int,
+    is_listed: Callable[[int], bool],
+    least: Severity = Severity.INFO,
 ) -> FramePosition | None:
-    """Return the nearest finding after or before this position, in an exchange for which `is_listed` is true."""
+    """Return the nearest finding of at least a severity after or before this position, in an exchange for which
+    `is_listed` is true.
+    """
     sign, order = (">", "ASC") if step > 0 else ("<", "DESC")
     query = (
         f"SELECT DISTINCT session, exchange, seq FROM finding WHERE exchange > 0 AND (session, exchange, seq) {sign}"
-        f" (?, ?, ?) ORDER BY session {order}, exchange {order}, seq {order} LIMIT {_ROWS_PER_QUERY}"
+        f" (?, ?, ?) AND severity >= ? ORDER BY session {order}, exchange {order}, seq {order} LIMIT {_ROWS_PER_QUERY}"
     )  # in the order of the index `finding_place`
     after = (*split_key(start[0]), start[1])
-    while rows := recording.db.execute(query, after).fetchall():
+    while rows := recording.db.execute(query, (*after, least)).fetchall():
         for session, exchange, seq in rows:
             if is_listed(found := make_key(session, exchange)):
                 return found, seq
         after = rows[-1]
+    return None
+
+
+def next_error(
+    recording: Recording, start: FramePosition, is_listed: Callable[[int], bool]
+) -> tuple[FramePosition, bool] | None:
+    """Return the nearest error after this position and whether it is a finding: otherwise the call failed there.
+
+    Only exchanges for which `is_listed` is true are searched.
+    """
+    finding = next_finding(recording, start, 1, is_listed, Severity.ERROR)
+    failure = _next_failure(recording, start, is_listed)
+    found = min((each for each in (finding, failure) if each is not None), default=None)
+    return None if found is None else (found, found == finding)
+
+
+def _next_failure(recording: Recording, start: FramePosition, is_listed: Callable[[int], bool]) -> FramePosition | None:
+    """Return the first error frame of the nearest failed exchange after this position; `seq` -1 if it has none."""
+    from a2a_proxy.recording.query.columns import ENDED_BADLY
+    from a2a_proxy.recording.query.parser import parse_expression
+
+    query = f"SELECT id FROM exchange e WHERE id >= ? AND {ENDED_BADLY} ORDER BY id LIMIT {_ROWS_PER_QUERY}"
+    first, error = start[0], parse_expression("err")
+    while rows := recording.db.execute(query, (first,)).fetchall():
+        for (key,) in rows:
+            if is_listed(key):
+                found = next_match(recording, error, (key, -1), 1) or (key, -1)
+                if found > start:
+                    return found
+        first = rows[-1][0] + 1
     return None
 
 

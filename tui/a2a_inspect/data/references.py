@@ -13,7 +13,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present.text import format_count
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key, split_key
+from a2a_proxy.recording.read.rows import label_place, make_key, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace
 
 _REFERENCE = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
@@ -70,7 +70,8 @@ def resolve_place(recording: Recording, text: str) -> NotePlace:
         )
     fitting = resolve_places(recording, text)
     if len(fitting) > 1:
-        raise UserError(f"{text} is in several sessions", f"choose one: {' or '.join(map(format_place, fitting))}")
+        choices = (label_place(each.session, each.exchange, each.seq, with_session=True) for each in fitting)
+        raise UserError(f"{text} is in several sessions", f"choose one: {' or '.join(choices)}")
     if not fitting:
         raise no_such_place(recording, text)
     return fitting[0]
@@ -150,6 +151,6 @@ def _place_exists(recording: Recording, place: NotePlace) -> bool:
 
 
 def format_place(place: NotePlace) -> str:
-    """Return the word for a place, with its session: `1:2.5`."""
+    """Return a place for programs, always with its session: `1:2.5`. `label_place` returns it for people."""
     seq = f".{place.seq}" if place.seq >= 0 else ""
     return f"{place.session}:{place.exchange or ''}{seq}"

@@ -1,4 +1,4 @@
-"""Named filters of the user: a TOML file next to the key file."""
+"""Named filters and the columns of the list, as the user chose them: a TOML file next to the key file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 from a2a_inspect.keys.keymap import config_dir
 from a2a_proxy.cli.errors import UserError
 
+_COLUMNS = "columns"
+"""The entry with the names of the columns: a list, where a view is a text."""
+
 
 def views_file() -> Path:
     """Return the path of the user's views file, which may not exist."""
@@ -21,27 +24,53 @@ def read_views(path: Path) -> dict[str, str]:
     """Return the expressions by name, in the order of the file; empty if the file does not exist.
 
     Raises:
-        UserError: the file cannot be read, or an entry is not a string.
+        UserError: the file cannot be read, or an entry is neither a string nor the list of columns.
     """
-    try:
-        values = tomllib.loads(path.read_text("utf-8"))
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
-        raise UserError(f"{path} cannot be read: {wrong}", 'a line looks like: "slow ones" = "slow:>2s"') from wrong
-    for name, value in values.items():
-        if not isinstance(value, str):
-            raise UserError(f"{path}: {name} is not a filter", f'write it as text: "{name}" = "err"')
-    return values
+    return _read_file(path)[0]
+
+
+def read_columns(path: Path) -> list[str]:
+    """Return the names of the columns of the list; empty for the standard columns. Raises UserError as `read_views`."""
+    return _read_file(path)[1]
 
 
 def write_views(path: Path, views: dict[str, str]) -> None:
-    """Replace the file as a whole.
+    """Replace the views, and keep the columns.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: a view has the name of the columns, or the file cannot be read or written.
     """
+    _write_file(path, views, read_columns(path))
+
+
+def write_columns(path: Path, columns: list[str]) -> None:
+    """Replace the names of the columns, and keep the views. Raises UserError as `write_views`."""
+    _write_file(path, read_views(path), columns)
+
+
+def _read_file(path: Path) -> tuple[dict[str, str], list[str]]:
+    try:
+        values = tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}, []
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as wrong:
+        raise UserError(f"{path} cannot be read: {wrong}", 'a line looks like: "slow ones" = "slow:>2s"') from wrong
+    columns = values.pop(_COLUMNS, []) if isinstance(values.get(_COLUMNS), list) else []
+    if not all(isinstance(each, str) for each in columns):
+        raise UserError(f"{path}: a column is not a text", f'write: {_COLUMNS} = ["time", "operation", "ttfe"]')
+    for name, value in values.items():
+        if not isinstance(value, str):
+            raise UserError(f"{path}: {name} is not a filter", f'write it as text: "{name}" = "err"')
+    return values, columns
+
+
+def _write_file(path: Path, views: dict[str, str], columns: list[str]) -> None:
+    """Replace the file as a whole."""
+    if _COLUMNS in views:
+        raise UserError(f'a view cannot be named "{_COLUMNS}"', "the file of views keeps the columns of the list there")
     lines = [f"{_toml_string(name)} = {_toml_string(value)}\n" for name, value in views.items()]
+    if columns:
+        lines.insert(0, f"{_COLUMNS} = [{', '.join(map(_toml_string, columns))}]\n")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)

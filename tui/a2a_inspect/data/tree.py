@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_inspect.data.first_words import first_words
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind, Frame
@@ -50,6 +51,8 @@ class TreeBranch(msgspec.Struct, frozen=True):
     exchange: int = 0
     """Key of the exchange, or of the first exchange in the branch."""
     seq: int = -1
+    words: str = ""
+    """The first words of a context or a task, without control characters."""
 
     @property
     def identity(self) -> tuple[int, ...]:
@@ -62,6 +65,11 @@ class TreeBranch(msgspec.Struct, frozen=True):
             self.exchange * (self.level > TreeLevel.TASK),
             self.seq,
         )
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the branch has no children."""
+        return self.level is TreeLevel.FRAME
 
     @property
     def page_cursor(self) -> int:
@@ -116,14 +124,19 @@ def _context_branches(recording: Recording, branch: TreeBranch, after: int | Non
     for number, count, first in _group_exchanges(recording, branch, "context", after):
         name = _find_identifier(recording, number)
         label = f"context {_short_id(name)}" if name else "no context"
-        yield TreeBranch(TreeLevel.CONTEXT, f"{label}  {count}", branch.session, number, name, exchange=first)
+        words = first_words(recording, first) if name else ""
+        yield TreeBranch(
+            TreeLevel.CONTEXT, f"{label}  {count}", branch.session, number, name, exchange=first, words=words
+        )
 
 
 def _task_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
     for number, count, first in _group_exchanges(recording, branch, "task", after):
         name = _find_identifier(recording, number)
         label = f"task {_short_id(name)}" if name else "no task"
-        yield _child_branch(branch, TreeLevel.TASK, f"{label}  {count}", task=number, task_id=name, exchange=first)
+        words = first_words(recording, first) if name else ""
+        label = f"{label}  {count}"
+        yield _child_branch(branch, TreeLevel.TASK, label, task=number, task_id=name, exchange=first, words=words)
 
 
 def _exchange_branches(recording: Recording, branch: TreeBranch, after: int | None) -> Iterator[TreeBranch]:
@@ -164,7 +177,7 @@ def _frame_label(frame: Frame) -> str:
 
 
 def _child_branch(parent: TreeBranch, level: TreeLevel, label: str, **changes: Any) -> TreeBranch:
-    return msgspec.structs.replace(parent, level=level, label=label, **changes)
+    return msgspec.structs.replace(parent, level=level, label=label, **{"words": "", **changes})
 
 
 def _find_identifier(recording: Recording, number: int) -> str:

@@ -29,6 +29,8 @@ _MAX_SHOWN_SUGGESTIONS = 6
 _SUGGEST_DELAY, _APPLY_DELAY = 0.05, 0.15
 """Seconds without a key press before suggestions are requested, and before the filter is applied."""
 
+FILTER_PROMPT = "/ "
+
 Complete = Callable[[str, int], "Awaitable[Completion]"]
 
 
@@ -73,7 +75,7 @@ class FilterBox(Vertical):
     FilterBox { height: auto; display: none; background: $panel; }
     FilterBox.-open { display: block; }
     FilterBox Horizontal { height: 1; }
-    FilterBox #prompt { width: 2; text-style: bold; }
+    FilterBox #prompt { width: auto; text-style: bold; }
     FilterBox Input { width: 1fr; background: $panel; }
     FilterBox #word { width: 12; text-align: right; padding-right: 1; }
     FilterBox #wrong { height: 1; color: $foreground 80%; }
@@ -113,9 +115,12 @@ class FilterBox(Vertical):
         self._complete = complete
         self._input = Input(compact=True, placeholder="op:SendMessage slow:>2s err  or a word", select_on_focus=False)
         self._suggestions = Suggestions()
+        self._prompt = Static(FILTER_PROMPT, id="prompt", markup=False)
+        self._input_line = Horizontal()
         self._status_line = Static(id="word", markup=False)
         self._error_line = Static(id="wrong", markup=False)
         self._history = FilterHistory()
+        self._prompt_text = FILTER_PROMPT
         self._delay_timers: list[Timer] = []
         self._suggestions_ready = asyncio.Event()
         """Set when the suggestions belong to the current text."""
@@ -127,8 +132,8 @@ class FilterBox(Vertical):
     def compose(self) -> ComposeResult:
         """Return the suggestions, the input line and the error line."""
         yield self._suggestions
-        with Horizontal():
-            yield Static("/", id="prompt")
+        with self._input_line:
+            yield self._prompt
             yield self._input
             yield self._status_line
         yield self._error_line
@@ -138,9 +143,15 @@ class FilterBox(Vertical):
         """Whether the input is visible."""
         return self.has_class("-open")
 
-    def open(self, text: str) -> None:
-        """Show the input with this text."""
+    def open(self, text: str, prompt: str = FILTER_PROMPT, *, is_above: bool = False) -> None:
+        """Show the input with this text; with `is_above` the error and the suggestions are below the input."""
         self.add_class("-open")
+        self._prompt_text = prompt
+        self._prompt.update(prompt)
+        if is_above:
+            self.move_child(self._suggestions, after=self._error_line)
+        else:
+            self.move_child(self._suggestions, before=self._input_line)
         self._input.value = text
         self._input.cursor_position = len(text)
         self._history.add("")
@@ -164,7 +175,7 @@ class FilterBox(Vertical):
         text = self._input.value
         result = check_filter(text)
         self._status_line.update(result.status)
-        self._error_line.update(error_with_caret(result, 2, self.size.width or 80))
+        self._error_line.update(error_with_caret(result, len(self._prompt_text), self.size.width or 80))
         self._stop_timers()
         if result.status == VALID:
             self._delay_timers.append(self.set_timer(_APPLY_DELAY, lambda: self.post_message(self.Typed(text))))

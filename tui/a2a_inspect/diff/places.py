@@ -14,7 +14,7 @@ from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.difference.exchanges import compare_exchanges, compare_frames
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference, Watch, compare_runs, take_run
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, label_place, make_key
 
 
 class DiffSide(msgspec.Struct, frozen=True):
@@ -25,6 +25,14 @@ class DiffSide(msgspec.Struct, frozen=True):
     """`3` or `#3` for an exchange, `1:3` with its session, `3.2` for a frame, `1:` for a session, the beginning of a
     task's id for a task; empty: the whole recording.
     """
+
+    @property
+    def label(self) -> str:
+        """The place for people: `#3`, `#2:3.2`, `session 1`; the word itself if it is the beginning of a task's id."""
+        reference = parse_reference(self.place)
+        if reference is None:
+            return self.place
+        return label_place(reference.session or 1, reference.exchange, reference.seq)
 
 
 def parse_sides(words: tuple[str, ...]) -> tuple[DiffSide, DiffSide]:

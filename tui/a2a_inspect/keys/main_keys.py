@@ -19,6 +19,14 @@ FILTER_KEYS = (
         tooltip="show only matching exchanges",
     ),
     Binding(
+        "i",
+        "call('filter.edit_whole')",
+        "Edit filter",
+        show=False,
+        id="exchanges.edit",
+        tooltip="edit all that narrows the list, in its line",
+    ),
+    Binding(
         "o",
         "call('filter.toggle_only', 'task')",
         "Only task",
@@ -62,8 +70,24 @@ MATCH_KEYS = (
         tooltip="next finding, with its rule",
     ),
     Binding("E", "call('navigation.step_finding', -1)", "Previous finding", show=False, id="finding.previous"),
+    Binding(
+        "exclamation_mark",
+        "call('navigation.next_error')",
+        "Next error",
+        show=False,
+        id="error.next",
+        tooltip="next error: a finding, or a call that failed",
+    ),
 )
 COMMAND_KEYS = (
+    Binding(
+        "c",
+        "call('columns.open_box')",
+        "Columns",
+        show=False,
+        id="exchanges.columns",
+        tooltip="choose the columns: fields of filters, headers, JSON paths",
+    ),
     Binding(
         "v",
         "call('commands.open_views')",
@@ -177,6 +201,14 @@ RECORDING_KEYS = (
         show=False,
         id="view.plots",
         tooltip="plot traffic over time, and latencies",
+    ),
+    Binding(
+        "r",
+        "call('other_screens.open_findings')",
+        "Findings by rule",
+        show=False,
+        id="view.findings",
+        tooltip="list the findings by rule",
     ),
     Binding(
         "space",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.app import App
 
 from a2a_inspect.dialogs.choose_recording import ChooseRecording
+from a2a_inspect.dialogs.columns_box import ColumnsBox
 from a2a_inspect.dialogs.command_line import CommandLine
 from a2a_inspect.dialogs.copy_menu import CopyMenu
 from a2a_inspect.dialogs.export_menu import ExportMenu, FormatMenu
@@ -17,23 +18,24 @@ from a2a_inspect.keys.actions import KeyScope
 from a2a_inspect.keys.app_keys import APP_KEYS
 from a2a_inspect.keys.main_keys import COMMAND_KEYS, FILTER_KEYS, MATCH_KEYS, PANE_KEYS, RECORDING_KEYS, ROW_KEYS
 from a2a_inspect.screens.diff_screen import DiffScreen
+from a2a_inspect.screens.findings_screen import FindingsScreen
 from a2a_inspect.screens.lane_screen import LaneScreen
 from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.screens.plot_screen import PlotScreen
 from a2a_inspect.screens.replay_screen import JumpTo, ReplayScreen
 from a2a_inspect.screens.views_screen import ViewsScreen
+from a2a_inspect.widgets.branch_tree import BranchTree
 from a2a_inspect.widgets.detail import Detail
 from a2a_inspect.widgets.diff_view import DiffView
 from a2a_inspect.widgets.lane_list import LaneList
 from a2a_inspect.widgets.lazy_list import LazyList
-from a2a_inspect.widgets.recording_tree import RecordingTree
 from a2a_inspect.widgets.text_view import TextView
 
 KEY_SCOPES = (
     KeyScope("All screens", App, bindings=APP_KEYS),
     KeyScope("Recording", MainScreen, bindings=RECORDING_KEYS),
     KeyScope("Panes", MainScreen, bindings=PANE_KEYS),
-    KeyScope("Tree", RecordingTree, (MainScreen,)),
+    KeyScope("Tree", BranchTree, (MainScreen,)),
     KeyScope("Search and filter", MainScreen, bindings=FILTER_KEYS),
     KeyScope("Search and filter", MainScreen, bindings=MATCH_KEYS),
     KeyScope("Selected row", MainScreen, bindings=ROW_KEYS),
@@ -52,10 +54,12 @@ KEY_SCOPES = (
     KeyScope("Export menu", ExportMenu),
     KeyScope("Format menu", FormatMenu),
     KeyScope("Note", NoteBox),
+    KeyScope("Findings by rule", FindingsScreen, (BranchTree,)),
     KeyScope("Plots", PlotScreen),
     KeyScope("Replay", ReplayScreen),
     KeyScope("Jump to a time", JumpTo),
     KeyScope("Saved views", ViewsScreen),
+    KeyScope("Columns", ColumnsBox),
     KeyScope("Command line", CommandLine),
     KeyScope("Text page", TextPage),
     KeyScope("Help", Help),

@@ -7,7 +7,6 @@ import time
 from pathlib import Path
 
 from a2a_inspect.clipboard import copy_to_clipboard
-from a2a_inspect.data.references import format_place
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.dialogs.copy_menu import CopyMenu
 from a2a_inspect.dialogs.export_menu import ALL, FILTERED, SELECTED, ExportMenu, FormatMenu
@@ -21,7 +20,7 @@ from a2a_inspect.widgets.marks import MarkedRow
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.rows import ExchangeRow, make_key, split_key
+from a2a_proxy.recording.read.rows import ExchangeRow, label_place, make_key, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 
 _SUFFIXES = {"json": "call.json", "raw": "payload", "python": "call.py", "pytest": "test_call.py"}
@@ -94,7 +93,7 @@ class RowActions(MainController):
 
     @run_in_background(group="note")
     async def _type_note(self, place: NotePlace, old_text: str) -> None:
-        new_text = await self.screen.app.push_screen_wait(NoteBox(format_place(place), old_text))
+        new_text = await self.screen.app.push_screen_wait(NoteBox(_label(place), old_text))
         if new_text is not None and new_text != old_text:
             await self._write_annotation(place, text=new_text)
 
@@ -127,21 +126,21 @@ class RowActions(MainController):
         none: dict[str, bytes | str] = {}
         forms = await self._reader.run_query("copy", lambda recording: make_forms(recording, place), none)
         refused = {name: str(form) for name, form in forms.items() if not isinstance(form, bytes)}
-        name = await self.screen.app.push_screen_wait(CopyMenu(format_place(place), refused))
+        name = await self.screen.app.push_screen_wait(CopyMenu(_label(place), refused))
         form = forms.get(name or "")
         if name is None or not isinstance(form, bytes):
             return
         if self.screen.app.is_web:
             self.screen.app.copy_to_clipboard(form.decode("utf-8", "replace"))
             self.screen.notify(
-                f"{name} of {format_place(place)}, {text.format_size(len(form))}: passed to the browser", markup=False
+                f"{name} of {_label(place)}, {text.format_size(len(form))}: passed to the browser", markup=False
             )
             return
         result = await asyncio.to_thread(
             copy_to_clipboard, form, _SUFFIXES.get(name, f"{name}.txt"), self.screen.app.copy_to_clipboard
         )
         self.screen.notify(
-            f"{name} of {format_place(place)}, {text.format_size(len(form))}: {make_visible(result)}", markup=False
+            f"{name} of {_label(place)}, {text.format_size(len(form))}: {make_visible(result)}", markup=False
         )
 
     # Exporting.
@@ -203,3 +202,7 @@ class RowActions(MainController):
             target = unused_path(folder, self._source.path, name, FORMATS[form].suffix)
             count = export_selection(selected, target, form)
         return f"{text.format_count(count, 'exchange')} written to {make_visible(str(target))}"
+
+
+def _label(place: NotePlace) -> str:
+    return label_place(place.session, place.exchange, place.seq)

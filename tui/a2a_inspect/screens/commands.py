@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from a2a_inspect.data.references import parse_reference
 from a2a_inspect.data.saved_views import read_views, views_file, write_views
 from a2a_inspect.dialogs.command_line import Command, CommandLine
 from a2a_inspect.dialogs.text_page import TextPage
@@ -39,7 +39,7 @@ class Commands(MainController):
             "filter": _TypedCommand(("EXPR", "show only matching exchanges"), self._filter.use_expression, False),
             "view": _TypedCommand(("NAME", "use a saved view"), self._use_view),
             "save": _TypedCommand(("NAME", "save the filter as a view"), self._save_view),
-            "go": _TypedCommand(("NUMBER", "go to an exchange: 12, or 2:12 in the second session"), self._go_to_number),
+            "go": _TypedCommand(("PLACE", "go to #12, or its frame #12.4; in session 2: #2:12"), self._go_to_place),
             "quit": _TypedCommand(("", "quit"), self._quit, False),
         }
 
@@ -103,20 +103,20 @@ class Commands(MainController):
         write_views(views_file(), {**read_views(views_file()), name: expression})
         self.show_message(f"saved: {name}")
 
-    def _go_to_number(self, number: str) -> None:
-        found = re.fullmatch(r"(?:(\d{1,6}):)?(\d{1,12})", number)
-        if found is None:
-            raise UserError(f'"{number}" is not an exchange number: write 12, or 2:12', "")
-        session = int(found[1]) if found[1] else self._state.snapshot.sessions[0].id
-        self._go_if_listed(make_key(session, int(found[2])))
+    def _go_to_place(self, word: str) -> None:
+        place = parse_reference(word)
+        if place is None or not place.exchange:
+            raise UserError(f'"{word}" is not a place: write #12, or #12.4 for its frame 4', "")
+        session = place.session or self._state.snapshot.sessions[0].id
+        self._go_if_listed(make_key(session, place.exchange), place.seq)
 
     @run_in_background("go", exclusive=True)
-    async def _go_if_listed(self, exchange: int) -> None:
+    async def _go_if_listed(self, exchange: int, seq: int) -> None:
         row = await self._reader.run_query("exchanges", lambda recording: recording.read_exchange(exchange), None)
         if row is None or await self._filter.list_index(exchange) is None:
             self.show_message("no such exchange in the list", is_error=True)
         else:
-            self._filter.go_to(exchange)
+            self._filter.go_to(exchange, seq)
 
     def _quit(self, _argument: str) -> None:
         self.screen.app.exit(0)

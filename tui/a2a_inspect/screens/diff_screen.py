@@ -112,7 +112,7 @@ class DiffScreen(Screen[None]):
     def _side_names(self) -> str:
         left, right = self._sides
         same = left.path == right.path
-        names = [f"{'' if same else side.path.name} {side.place}".strip() for side in self._sides]
+        names = [f"{'' if same else side.path.name} {side.label}".strip() for side in self._sides]
         where = f"{left.path.name}  " if same else ""
         return make_visible(f"{where}{names[0] or 'all'}  |  {names[1] or 'all'}")
 

@@ -6,7 +6,7 @@ A filter is typed, or made from the task or context of an exchange, or limits th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -21,9 +21,13 @@ from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
 from a2a_inspect.screens.selection import RowSelection
 from a2a_inspect.screens.titles import PaneTitles, list_remark, rows_above
+from a2a_inspect.widgets.breadcrumbs import ONLY_PROMPT
 from a2a_proxy.recording.query.errors import QueryError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
+
+if TYPE_CHECKING:
+    from a2a_inspect.data.list_columns import ColumnReader, UserColumn
 
 _PRELOAD_DELAY = 1.0
 """Seconds until the first rows have been read. Then the modules of the filter language are loaded."""
@@ -48,6 +52,10 @@ class FilterController(MainController):
         """Key of the exchange that had the cursor, until it is found again."""
         self._filter_before_box = ListFilter()
         """The filter that was in force when the filter's box was opened."""
+        self._column_reader: ColumnReader | None = None
+        """Reads the cells of the columns that the user chose; None: there are only standard columns."""
+        self._edits_whole = False
+        """Whether the box has all parts of the filter, not only the typed one."""
 
     def prepare_search(self) -> None:
         """Import the filter language and open the recording for searches soon, before a filter is typed."""
@@ -116,8 +124,25 @@ class FilterController(MainController):
 
     # Rows of the list.
 
+    def read_columns(self, columns: Sequence[UserColumn]) -> None:
+        """Read the cells of these columns with each page from now on."""
+        from a2a_inspect.data.list_columns import ColumnReader
+
+        self._column_reader = ColumnReader(columns) if any(not each.is_standard for each in columns) else None
+
     async def load_exchanges(self, page: int) -> Sequence[ExchangeRow]:
-        """Read one page of the list."""
+        """Read one page of the list, with the cells of the columns that the user chose."""
+        rows, reader = await self._load_rows(page), self._column_reader
+        if reader is None:
+            return rows
+
+        def fill(recording: Recording) -> list[ExchangeLine]:
+            cells = reader.read_cells(recording, rows)
+            return [msgspec.structs.replace(row, cells=own) for row, own in zip(rows, cells, strict=True)]
+
+        return await self._reader.run_query("exchanges", fill, list(rows))
+
+    async def _load_rows(self, page: int) -> Sequence[ExchangeLine]:
         if self.search is None:
             return await self._reader.answer_query("exchanges", self._reader.source.read_exchanges(page), [])
         keys = list(self.search.keys[page * PAGE : (page + 1) * PAGE])
@@ -239,19 +264,40 @@ class FilterController(MainController):
     def open_box(self) -> None:
         """Let the user type a filter."""
         if not self.screen.has_class("-empty"):
-            self._filter_before_box = self.current
+            self._filter_before_box, self._edits_whole = self.current, False
+            self._panes.place_filter_box(above=False)
             self._widgets.filter_box.open(self.current.text)
 
+    def edit_whole(self) -> None:
+        """Let the user edit all that narrows the list, in the line that shows it."""
+        if not self.screen.has_class("-empty"):
+            self._filter_before_box, self._edits_whole = self.current, True
+            self._panes.place_filter_box(above=True)
+            self._widgets.filter_box.open(self.current.make_expression(), ONLY_PROMPT, is_above=True)
+
+    def apply_typed(self, text: str) -> None:
+        """Filter by the expression in the box."""
+        if not self._edits_whole:
+            self.change_parts(text=text)
+        elif text == self._filter_before_box.make_expression():
+            self.apply_filter(self._filter_before_box)  # its parts can still be removed one by one
+        else:
+            self.apply_filter(ListFilter(text))
+
     def use_typed(self, text: str) -> None:
-        """Filter by the typed expression, and leave the box."""
+        """Filter by the expression in the box, and leave the box."""
         self.cancel_match_search()
-        self.change_parts(text=text)
-        self._panes.focus_pane("exchanges")
+        self.apply_typed(text)
+        self._leave_box()
 
     def restore(self) -> None:
         """Restore the filter from before the box was opened, and leave the box."""
         self.cancel_match_search()
         self.apply_filter(self._filter_before_box)
+        self._leave_box()
+
+    def _leave_box(self) -> None:
+        self._panes.place_filter_box(above=False)
         self._panes.focus_pane("exchanges")
 
     def cancel_match_search(self) -> None:

@@ -12,9 +12,10 @@ The controllers, each of which uses only earlier ones:
 - `filter`: the list of exchanges and its filter
 - `branches`: the tree of the recording
 - `navigation`: next frame, finding, match
+- `columns`: the columns of the list
 - `commands`: saved views and typed commands
 - `row_actions`: mark, compare, copy, export, note, bookmark
-- `other_screens`: swimlane, plots, replay
+- `other_screens`: swimlane, findings by rule, plots, replay
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from textual.binding import BindingType
 from textual.screen import Screen
 
 from a2a_inspect.data.source import RecordingSnapshot, RecordingSource
+from a2a_inspect.data.tree import TreeBranch
 from a2a_inspect.dialogs.filter_box import FilterBox
 from a2a_inspect.keys.main_keys import MAIN_KEYS
 from a2a_inspect.screens.actions import RowActions
+from a2a_inspect.screens.columns import ListColumns
 from a2a_inspect.screens.commands import Commands
 from a2a_inspect.screens.filter import FilterController
 from a2a_inspect.screens.main_controller import MainParts
@@ -42,6 +45,7 @@ from a2a_inspect.screens.selection import RowSelection
 from a2a_inspect.screens.state import MainState, MainWidgets
 from a2a_inspect.screens.titles import PaneTitles
 from a2a_inspect.screens.tree import TreeController
+from a2a_inspect.widgets.branch_tree import BranchTree
 from a2a_inspect.widgets.breadcrumbs import Breadcrumbs
 from a2a_inspect.widgets.detail import Detail
 from a2a_inspect.widgets.exchange_list import ExchangeList
@@ -50,7 +54,6 @@ from a2a_inspect.widgets.key_line import KeyLine
 from a2a_inspect.widgets.lazy_list import LazyList
 from a2a_inspect.widgets.marks import RowMarks
 from a2a_inspect.widgets.pane import ListHead
-from a2a_inspect.widgets.recording_tree import RecordingTree
 from a2a_inspect.widgets.summary import SummaryLine
 
 
@@ -87,7 +90,7 @@ class MainScreen(Screen[None]):
             ),
             frames=FrameList(self.reader.load_frames, marks, id="frame-list"),
             detail=Detail(source, id="detail"),
-            tree=RecordingTree(self.reader.load_branches),
+            tree=BranchTree(self.reader.load_branches, id="recording-tree"),
             filter_box=FilterBox(self.reader.complete_expression),
         )
         parts = MainParts(self, self.reader, self.state, self.widgets)
@@ -98,6 +101,7 @@ class MainScreen(Screen[None]):
         self.filter = FilterController(parts, self.titles, self.panes, self.selection)
         self.branches = TreeController(parts, self.panes, self.filter)
         self.navigation = Navigation(parts, self.panes, self.filter)
+        self.columns = ListColumns(parts, self.filter)
         self.commands = Commands(parts, self.filter)
         self.row_actions = RowActions(parts, self.panes, self.filter)
         self.other_screens = OtherScreens(parts, self.filter, open_replay)
@@ -114,6 +118,8 @@ class MainScreen(Screen[None]):
     def on_mount(self) -> None:
         """Begin to follow the recording."""
         self.filter.prepare_search()
+        if not self.widgets.summary.replay:  # their cells are those of the end
+            self.columns.restore()
         self.widgets.exchanges.follow = True
         self.panes.show_notice()
         self.panes.focus_pane("exchanges")
@@ -174,13 +180,18 @@ class MainScreen(Screen[None]):
             head.refresh()
         self.titles.update_titles()
 
-    @on(RecordingTree.Chosen)
-    def _narrow_to_branch(self, message: RecordingTree.Chosen) -> None:
-        self.branches.narrow_to_branch(message)
+    @on(BranchTree.Chosen)
+    def _narrow_to_branch(self, message: BranchTree.Chosen) -> None:
+        if isinstance(message.branch, TreeBranch):
+            self.branches.narrow_to_branch(message.branch)
+
+    @on(Breadcrumbs.Clicked)
+    def _edit_filter(self) -> None:
+        self.filter.edit_whole()
 
     @on(FilterBox.Typed)
     def _filter_as_typed(self, message: FilterBox.Typed) -> None:
-        self.filter.change_parts(text=message.text.strip())
+        self.filter.apply_typed(message.text.strip())
 
     @on(FilterBox.Used)
     def _use_filter(self, message: FilterBox.Used) -> None:

@@ -1,11 +1,18 @@
-"""Navigation from frame to frame: the next of the exchange or the task, the next finding, the next match."""
+"""Navigation from frame to frame: the next of the exchange or the task, the next finding or error, the next match."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from a2a_inspect.data.filtered_source import ExchangeSearch
-from a2a_inspect.data.next_places import FramePosition, next_finding, next_frame_of_task, next_match
+from a2a_inspect.data.next_places import (
+    FramePosition,
+    next_error,
+    next_finding,
+    next_frame_of_task,
+    next_match,
+)
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.filter import FilterController
@@ -55,11 +62,7 @@ class Navigation(MainController):
     @run_in_background("hop", exclusive=True)
     async def step_finding(self, by: int) -> None:
         """Go to the next finding in the list."""
-        start, search = self._current_position(by), self._filter.search
-
-        def is_listed(key: int) -> bool:
-            return search is None or search.is_match(key)
-
+        start, is_listed = self._current_position(by), self._list_test()
         place = await self._reader.run_query(
             "finding", lambda recording: next_finding(recording, start, by, is_listed), None
         )
@@ -72,6 +75,24 @@ class Navigation(MainController):
         else:
             self._go_to_position(place)
             self._widgets.detail.action_tab(TABS.index("Findings"))
+
+    @run_in_background("hop", exclusive=True)
+    async def next_error(self) -> None:
+        """Go to the next error in the list: a finding, or the place where a call failed."""
+        start, is_listed = self._current_position(1), self._list_test()
+        found = await self._reader.run_query("finding", lambda recording: next_error(recording, start, is_listed), None)
+        if found is None:
+            self.show_message("no later error; E goes to the previous finding")
+            return
+        place, is_finding = found
+        self._go_to_position(place)
+        if is_finding:
+            self._widgets.detail.action_tab(TABS.index("Findings"))
+
+    def _list_test(self) -> Callable[[int], bool]:
+        """Return the function that tells whether the list has an exchange."""
+        search = self._filter.search
+        return lambda key: search is None or search.is_match(key)
 
     # Matches.
 

@@ -1,13 +1,17 @@
-"""Screens that the main screen opens on the recording: swimlane, plots, replay."""
+"""Screens that the main screen opens on the recording: swimlane, findings by rule, plots, replay."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from a2a_inspect.data.finding_tree import FindingBranch
 from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.filter import FilterController
+from a2a_inspect.screens.lane_screen import LaneFrameChosen
 from a2a_inspect.screens.main_controller import MainController, MainParts
-from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_inspect.widgets.tab_line import TABS
+from a2a_proxy.present import text
+from a2a_proxy.recording.read.rows import ExchangeRow, make_key
 
 OpenReplay = Callable[[Sequence[int] | None, int], None]
 """Opens a replay: the keys of the exchanges, None for all, and where it begins, ns since the epoch, 0: the first."""
@@ -32,6 +36,22 @@ class OtherScreens(MainController):
             line = self._widgets.frames.current_row
             frame = line.row.id if isinstance(line, FrameLine) and line.row.exchange_key == exchange else 0
             self.screen.app.push_screen(LaneScreen(self._source, exchange, frame), self._filter.reveal_frame)
+
+    def open_findings(self) -> None:
+        """Open the findings by rule. A finding that is chosen there is selected here, with its tab."""
+        from a2a_inspect.screens.findings_screen import FindingsScreen
+
+        count = text.format_count(self._state.snapshot.findings, "finding")
+        self.screen.app.push_screen(FindingsScreen(self._reader.load_findings, f"{count} by rule"), self._show_finding)
+
+    def _show_finding(self, finding: FindingBranch | None) -> None:
+        if finding is None:
+            return
+        if not finding.exchange:
+            self.show_message("this finding is about a connection: a2a-inspect check shows it")
+            return
+        self._filter.reveal_frame(LaneFrameChosen(make_key(finding.session, finding.exchange), finding.seq))
+        self._widgets.detail.action_tab(TABS.index("Findings"))
 
     def open_plots(self) -> None:
         """Open plots of the list. A time that is chosen there narrows the list."""

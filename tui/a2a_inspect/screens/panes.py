@@ -43,10 +43,11 @@ MainScreen #notice { display: none; }
 MainScreen.-empty #notice { display: block; }
 MainScreen.-low Breadcrumbs { display: none; }
 MainScreen.-low Breadcrumbs.-narrowed { display: block; }
+MainScreen.-editing Breadcrumbs { display: none !important; }
 MainScreen #all, MainScreen #lists, MainScreen #lower { layout: horizontal; height: 1fr; width: 1fr; }
 MainScreen #lists { layout: vertical; }
 MainScreen #lower { height: 3fr; }
-MainScreen #tree { width: 40; display: none; border-right: vkey $surface; }
+MainScreen #tree { width: 22%; min-width: 40; max-width: 64; display: none; border-right: vkey $surface; }
 MainScreen.-layout-tree #tree { display: block; }
 MainScreen.-layout-columns #lists { layout: horizontal; }
 MainScreen.-layout-columns #exchanges { width: 2fr; height: 1fr; }
@@ -137,6 +138,14 @@ class Panes(MainController):
             release_keys(self.screen)
         elif self.screen.focused is None:  # the notice hid the lists, which takes the focus away
             self.focus_pane(self.focused_pane())
+
+    def place_filter_box(self, *, above: bool) -> None:
+        """Put the filter's box in the place of the breadcrumbs, or back below the panes."""
+        box = self._widgets.filter_box
+        if above != self.screen.has_class("-editing"):
+            place: Widget = self._widgets.breadcrumbs if above else self.screen.query_one("#all")
+            self.screen.move_child(box, after=place)
+            self.switch_classes({"-editing": above})
 
     # Focus.
 

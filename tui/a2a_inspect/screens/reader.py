@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from textual.screen import Screen
 
+from a2a_inspect.data.finding_tree import FindingBranch, FindingPage, read_findings
 from a2a_inspect.data.source import FrameLine, RecordingSource
 from a2a_inspect.data.tree import TreeBranch, TreePage, read_children
 from a2a_inspect.screens.controller import Controller, run_in_background
@@ -96,6 +97,12 @@ class RecordingReader(Controller):
     async def load_branches(self, branch: TreeBranch | None, after: int | None) -> TreePage:
         """Read children of a branch of the tree."""
         return await self.run_query("tree", lambda recording: read_children(recording, branch, after), TreePage())
+
+    async def load_findings(self, branch: FindingBranch | None, after: int | None) -> FindingPage:
+        """Read the findings of a rule, or the rules that have findings."""
+        return await self.run_query(
+            "findings", lambda recording: read_findings(recording, branch, after), FindingPage()
+        )
 
     async def complete_expression(self, text: str, cursor: int) -> Completion:
         """Return what can follow in a filter that is being typed, with counts from the recording."""

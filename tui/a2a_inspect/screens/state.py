@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from a2a_inspect.data.next_places import FramePosition
 from a2a_inspect.data.source import ExchangeStream, RecordingSnapshot
 from a2a_inspect.dialogs.filter_box import FilterBox
+from a2a_inspect.widgets.branch_tree import BranchTree
 from a2a_inspect.widgets.breadcrumbs import Breadcrumbs
 from a2a_inspect.widgets.detail import Detail
 from a2a_inspect.widgets.exchange_list import ExchangeList
 from a2a_inspect.widgets.frame_list import FrameList
 from a2a_inspect.widgets.marks import RowMarks
-from a2a_inspect.widgets.recording_tree import RecordingTree
 from a2a_inspect.widgets.summary import SummaryLine
 
 
@@ -27,7 +27,7 @@ class MainWidgets:
     exchanges: ExchangeList
     frames: FrameList
     detail: Detail
-    tree: RecordingTree
+    tree: BranchTree
     filter_box: FilterBox
 
 

@@ -127,7 +127,7 @@ OWN_THEMES = (NIGHT, DAY, SIXTEEN)
 
 APP_CSS = """
 CommandPalette > Vertical { width: 100; max-width: 100%; }
-OptionList:focus, RecordingTree:focus { background-tint: $foreground 0%; }
+OptionList:focus, BranchTree:focus { background-tint: $foreground 0%; }
 Input > .input--placeholder { color: $foreground 80%; }
 App:ansi {
     LazyList:focus > .list--cursor { text-style: reverse; }

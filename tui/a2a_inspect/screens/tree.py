@@ -6,11 +6,10 @@ import time
 
 import msgspec
 
-from a2a_inspect.data.tree import TreeLevel
+from a2a_inspect.data.tree import TreeBranch, TreeLevel
 from a2a_inspect.screens.filter import FilterController
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
-from a2a_inspect.widgets.recording_tree import RecordingTree
 
 _READ_INTERVAL = 1.0
 """Seconds between two reads of the tree of a growing recording."""
@@ -33,9 +32,8 @@ class TreeController(MainController):
             self.is_stale, self._read_at = False, time.monotonic()
             self._widgets.tree.reread_open_branches()
 
-    def narrow_to_branch(self, message: RecordingTree.Chosen) -> None:
+    def narrow_to_branch(self, branch: TreeBranch) -> None:
         """Narrow the list to the branch that was chosen, and go to its exchange or frame."""
-        branch = message.branch
         several = len(self._state.snapshot.sessions) > 1
         self._filter.apply_filter(
             msgspec.structs.replace(

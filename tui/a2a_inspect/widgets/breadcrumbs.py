@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.segment import Segment
+from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widget import Widget
@@ -12,6 +13,8 @@ from textual.widget import Widget
 from a2a_inspect.data.source import ExchangeStream, FrameLine
 from a2a_inspect.widgets.columns import fit_text
 from a2a_proxy.present import text
+
+ONLY_PROMPT = "only "
 
 
 class Breadcrumbs(Widget):
@@ -26,10 +29,13 @@ class Breadcrumbs(Widget):
     where: reactive[tuple[str, ...]] = reactive(())
     only: reactive[str] = reactive("")
 
+    class Clicked(Message):
+        """Posted when the line was clicked."""
+
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - one line only
         """Return `session 1 › task 7604 › #3        only err`."""
         width = self.size.width
-        only = f"only {self.only}" if self.only else ""
+        only = f"{ONLY_PROMPT}{self.only}" if self.only else ""
         right = fit_text(only, min(len(only), max(width * 2 // 3, width - 20)))
         left = " › ".join(self.where)
         room = max(width - len(right) - 3, 0)
@@ -39,6 +45,10 @@ class Breadcrumbs(Widget):
             Segment(f"{right} ", style),
         ]
         return Strip(parts).adjust_cell_length(width, self.rich_style)
+
+    def on_click(self) -> None:
+        """Let the user edit the filter."""
+        self.post_message(self.Clicked())
 
 
 def breadcrumb_path(stream: ExchangeStream | None, line: FrameLine | None, sessions: int) -> tuple[str, ...]:

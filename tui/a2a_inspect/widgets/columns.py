@@ -26,8 +26,8 @@ class ListColumn(msgspec.Struct, frozen=True):
     grow: int = 0
     """Share of the remaining width."""
     right: bool = False
-    tail: Callable[[Any], bool] | None = None
-    """Whether a text that is too long loses its beginning; None: its end."""
+    shorten: Callable[[str, int], str] | None = None
+    """Function that abbreviates a text to this number of cells, if it can, before the end is cut off."""
     drop: int = 0
     """Columns with the highest number are dropped first if not all fit; 0 is never dropped."""
     style: Callable[[Any], str] | str = ""

@@ -11,6 +11,7 @@ from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
+from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.text import make_visible
 
 _NAME_CELLS = 18
@@ -133,6 +134,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "generations", stream.generations
     yield "context", exchange.context_id
     yield "states", " > ".join(exchange.states)
+    yield "host", describe_other_host(exchange, stream.connection) if stream.connection is not None else ""
     yield "traceparent", exchange.traceparent
     yield "forwarded as", exchange.sent_traceparent
     yield "redacted", ", ".join(exchange.redacted)
@@ -152,6 +154,7 @@ def _connection_facts(connection: Connection) -> Iterator[Fact]:
     yield "client", connection.client
     yield "client's process", _process_words(connection)
     yield "listens", connection.listen
+    yield from describe_tls(connection)
     yield "upstream", " at ".join(dict.fromkeys(word for word in (connection.upstream, connection.peer) if word))
     yield "opened", text.format_utc(connection.opened)
     yield "closed", f"{text.format_utc(connection.closed)}, {connection.how}" if connection.closed else "still open"

@@ -189,6 +189,12 @@ class LazyList(RowView):
         self._start_loading()
         self.post_message(self.Changed())
 
+    def reread_rows(self) -> None:
+        """Read the rows again, for example for other columns."""
+        self._pages.mark_stale()
+        self._start_loading()
+        self.post_message(self.Changed())
+
     def column_titles(self) -> Strip:
         """Return the titles of the columns, for a line above the list; empty before the first content."""
         return (

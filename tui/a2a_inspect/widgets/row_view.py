@@ -48,6 +48,11 @@ class RowView(LongView):
         self._columns = columns
         self._layout: list[tuple[ListColumn, int]] = []
 
+    def set_columns(self, columns: Sequence[ListColumn]) -> None:
+        """Set other columns."""
+        self._columns = columns
+        self.fit_columns()
+
     def widen_column(self, title: str, width: int) -> None:
         """Set a new minimum width of a column."""
         wider = [c.width < width and c.title == title for c in self._columns]
@@ -80,7 +85,9 @@ class RowView(LongView):
         gap = Segment(COLUMN_GAP, self.combine_styles(*style))
         for column, width in self._layout:
             name = column.style if isinstance(column.style, str) else column.style(row)
-            tail = column.tail is not None and column.tail(row)
-            text = fit_text(column.cell(row), width, right=column.right, tail=tail)
+            text = column.cell(row)
+            if column.shorten is not None:
+                text = column.shorten(text, width)
+            text = fit_text(text, width, right=column.right)
             cells += (Segment(text, self.combine_styles(*style, name) if name else gap.style), gap)
         return cells[:-1]

@@ -12,15 +12,24 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 TABS = ("Decoded", "Raw", "Headers", "Findings", "Artifact", "Trace", "Facts")
+_SHORT = ("Dec", "Raw", "Head", "Find", "Art", "Trace", "Facts")
 _ALL_TABS = range(len(TABS))
 
 
 def tab_titles(selected: int, width: int) -> list[str]:
-    """Return ` 1 Decoded  [2 Raw]  3 Headers `: the selected tab in brackets, the others as numbers if narrow."""
-    titles = [f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} " for tab in _ALL_TABS]
-    if sum(map(len, titles)) <= width:
-        return titles
-    return [titles[tab] if tab == selected else f" {tab + 1} " for tab in _ALL_TABS]
+    """Return ` 1 Decoded  [2 Raw]  3 Headers `: the selected tab in brackets.
+
+    In a narrow line the spaces around the names go first, then the names are abbreviated, and then only the numbers of
+    the other tabs are left.
+    """
+    wide = [f" [{tab + 1} {TABS[tab]}]" if tab == selected else f"  {tab + 1} {TABS[tab]} " for tab in _ALL_TABS]
+    forms = (wide, *(_narrow_titles(selected, names) for names in (TABS, _SHORT)))
+    numbers = [f"[{tab + 1} {TABS[tab]}]" if tab == selected else f" {tab + 1} " for tab in _ALL_TABS]
+    return next((titles for titles in forms if sum(map(len, titles)) <= width), numbers)
+
+
+def _narrow_titles(selected: int, names: tuple[str, ...]) -> list[str]:
+    return [f"[{tab + 1} {TABS[tab]}]" if tab == selected else f" {tab + 1} {names[tab]} " for tab in _ALL_TABS]
 
 
 class TabLine(Widget):

@@ -19,7 +19,7 @@ from a2a_proxy.recording.difference.exchanges import Difference
 from a2a_proxy.recording.difference.runs import CallPair, RunDifference
 from a2a_proxy.recording.difference.values import DifferenceRow, ExchangePart, Path, ValueChange, format_path
 from a2a_proxy.recording.difference.words import WordRun, compare_texts
-from a2a_proxy.recording.read.rows import ExchangeRow
+from a2a_proxy.recording.read.rows import ExchangeRow, label_place
 
 MAX_BLOCKS = 20_000
 """Blocks of one difference; the rest is not shown."""
@@ -140,7 +140,7 @@ def _title_block(match: CallPair) -> DifferenceBlock:
 
 
 def _exchange_label(row: ExchangeRow) -> str:
-    return f"#{row.exchange.id}" if row.session == 1 else f"#{row.session}:{row.exchange.id}"
+    return label_place(row.session, row.exchange.id)
 
 
 def _call_label(row: ExchangeRow) -> str:

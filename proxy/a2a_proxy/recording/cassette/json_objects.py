@@ -76,6 +76,7 @@ def _read_states(value: Any, start: int) -> Any:
 
 _TIME: tuple[_Convert, _Convert] = (lambda at, start: at - start, lambda at, start: start + msgspec.convert(at, int))
 _HEADERS = (_write_headers, _read_headers)
+_STRUCT: tuple[_Convert, _Convert] = (lambda value, _: msgspec.to_builtins(value), _keep_value)
 _LIST: tuple[_Convert, _Convert] = (lambda value, _: list(value), _keep_value)
 
 
@@ -134,7 +135,8 @@ _CONNECTION_FIELDS = _struct_fields(
     opened=_TIME,
     dialed=_TIME,
     closed=_TIME,
-    client_process=(lambda value, _: msgspec.to_builtins(value), _keep_value),
+    client_process=_STRUCT,
+    tls=_STRUCT,
 )
 _EXCHANGE_FIELDS = _struct_fields(
     Exchange,

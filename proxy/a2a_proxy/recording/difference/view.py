@@ -16,7 +16,7 @@ from a2a_proxy.protocol.event import event_from_json
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow
+from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, label_place
 
 LARGE_BYTES = 1 << 20
 """Bytes. Larger payloads are compared by their size and their hash."""
@@ -88,8 +88,9 @@ def read_message(recording: Recording, row: ExchangeRow, seq: int) -> ComparedMe
     for frame_row in recording.read_frames(row.key, after=seq - 1, limit=1, payloads=False):
         if frame_row.frame.seq == seq:
             return _make_entry(recording, frame_row, row.exchange)
-    listing = shell_line("a2a-inspect", "show", recording.path, f"{row.session}:{row.exchange.id}")
-    raise RecordingError(f"exchange {row.exchange.id} has no frame {seq}", f"list its frames: {listing}")
+    place = label_place(row.session, row.exchange.id)
+    listing = shell_line("a2a-inspect", "show", recording.path, place.removeprefix("#"))
+    raise RecordingError(f"exchange {place} has no frame {seq}", f"list its frames: {listing}")
 
 
 def _make_entry(recording: Recording, row: FrameRow, exchange: Exchange) -> ComparedMessage:

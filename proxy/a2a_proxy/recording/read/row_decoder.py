@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.chunk import ClientProcess, Direction
-from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
+from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Support, Task
@@ -38,9 +38,9 @@ from a2a_proxy.recording.write.frame_writer import Extra
 _MAX_CACHED_VALUES = 65_536
 _NO_GENERATIONS = (None, None, 0)
 _NO_SENT_TRACE = (None,)
-_NO_PROCESS = (None,)
 _NO_SESSION_LISTS = (None, None)
 """Redaction and names of the agents, which files from before versions 6 and 10 lack."""
+_NO_PROCESS_AND_TLS = (None, None)
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
@@ -49,6 +49,7 @@ _decode_pairs = json_reader(tuple[tuple[int, int], ...])
 _decode_runs = json_reader(tuple[tuple[int | None, ...], ...])
 _decode_counters = json_reader(dict[str, int])
 _decode_process = json_reader(ClientProcess)
+_decode_tls = json_reader(ConnectionTls)
 _decode_evidence = json_reader(dict[str, str])
 
 
@@ -196,7 +197,8 @@ class RowDecoder:
             counters,
             *columns,
         ) = row
-        (process,) = columns or _NO_PROCESS  # a file from before version 9
+        columns += _NO_PROCESS_AND_TLS[len(columns) :]  # a file from before version 9, or 11
+        process, tls = columns
         session, number = split_key(row_key)
         start = self._session_start(session)
         value = Connection(
@@ -215,6 +217,7 @@ class RowDecoder:
             lost,
             _decode_counters(counters),
             None if process is None else _decode_process(process),
+            None if tls is None else _decode_tls(tls),
         )
         return ConnectionRow(row_key, session, value)
 

@@ -170,3 +170,14 @@ def make_key(session: int, number: int) -> int:
 def split_key(row_key: int) -> tuple[int, int]:
     """Return the session and the number of a key."""
     return row_key >> SESSION_SHIFT, row_key & ((1 << SESSION_SHIFT) - 1)
+
+
+def label_place(session: int, exchange: int = 0, seq: int = -1, *, with_session: bool = False) -> str:
+    """Return a place for people: `#2`, its frame `#2.5`, `#3:2.5` in session 3, `session 1` without an exchange.
+
+    The number of session 1 is left out, except with `with_session`.
+    """
+    if not exchange:
+        return f"session {session}"
+    number = f"#{session}:{exchange}" if with_session or session > 1 else f"#{exchange}"
+    return f"{number}.{seq}" if seq >= 0 else number

@@ -16,6 +16,7 @@ from a2a_proxy.recording.store.schema import (
     SINCE_7,
     SINCE_9,
     SINCE_10,
+    SINCE_11,
     VIEW_NAMES,
     VIEWS,
     adapt_script,
@@ -84,6 +85,11 @@ def m010_agent_names(db: sqlite3.Connection) -> None:
     _add_columns(db, SINCE_10)
 
 
+def m011_tls_handshakes(db: sqlite3.Connection) -> None:
+    """Add the column for the TLS handshakes of a connection."""
+    _add_columns(db, SINCE_11)
+
+
 STEPS = (
     m001_tables,
     m002_generations,
@@ -95,6 +101,7 @@ STEPS = (
     m008_rule_titles,
     m009_client_processes,
     m010_agent_names,
+    m011_tls_handshakes,
 )
 """In order; the number of a step is the `user_version` after it."""
 

@@ -30,7 +30,7 @@ from a2a_proxy.model.task import Support
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """`PRAGMA user_version`, incremented by each migration."""
 
 PAGE_SIZE = 4096
@@ -284,8 +284,10 @@ SINCE_9 = {"connection": {"client_process": "TEXT"}}
 
 SINCE_10 = {"session": {"names": "TEXT NOT NULL DEFAULT '[]'"}}
 """Column that version 10 added: names of the agents."""
+SINCE_11 = {"connection": {"tls": "TEXT"}}
+"""Column that version 11 added: the TLS handshakes of the connection as JSON, or NULL without TLS."""
 
-COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7, SINCE_9, SINCE_10)
+COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7, SINCE_9, SINCE_10, SINCE_11)
 """Columns that migrations added to tables of version 1, in order."""
 
 _STATES = {state.value: state.label for state in TaskState}

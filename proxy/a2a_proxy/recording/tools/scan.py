@@ -16,7 +16,7 @@ import msgspec
 
 from a2a_proxy.recording.cassette.file import is_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SessionRow
+from a2a_proxy.recording.read.rows import SessionRow, label_place
 from a2a_proxy.redaction.policy import RedactionPolicy
 from a2a_proxy.redaction.scanner import Clue, ScanningRedactor, Sight
 
@@ -29,8 +29,7 @@ class Secret(msgspec.Struct, frozen=True):
     """One secret at one place."""
 
     place: str
-    """`#3` or `#3.2`; `2:3.2` if there are several sessions; `1:` is the session itself, `line 7` a line of the file.
-    """
+    """`#3` or `#3.2`; `#2:3.2` if there are several sessions; `session 1`; `line 7` is a line of the file."""
     where: str
     """Path in the payload, `header:authorization`, or the name of a field."""
     clue: Clue
@@ -85,21 +84,24 @@ def _find_sights(
     recording: Recording, scanner: ScanningRedactor, several: bool, labels: set[bytes]
 ) -> Iterator[tuple[str, list[Sight]]]:
     for session in recording.read_sessions():
-        of = f"{session.id}:" if several else "#"
-        yield f"{session.id}:", _scan_session(session, scanner)
+        yield label_place(session.id), _scan_session(session, scanner)
         for connection in recording.read_connections(session.id):
-            yield f"{session.id}: connection {connection.connection.id}", scanner.in_value(connection.connection)
+            yield (
+                f"{label_place(session.id)}: connection {connection.connection.id}",
+                scanner.in_value(connection.connection),
+            )
         heads = {}
         for row in recording.read_exchanges(session.id):
             heads[row.exchange.id] = row.exchange
             labels.update(_LABEL_PATTERN.findall(repr(row.exchange).encode()))
-            yield f"{of}{row.exchange.id}", scanner.in_exchange(row.exchange)
+            yield label_place(session.id, row.exchange.id, with_session=several), scanner.in_exchange(row.exchange)
         for frame in recording.frames_after(0, session=session.id):
             number = frame.frame.exchange
             labels.update(_LABEL_PATTERN.findall(frame.frame.payload))
-            place = (
-                f"{of}{number}.{frame.frame.seq}" if number else f"{session.id}: connection {frame.frame.connection}"
-            )
+            seq = frame.frame.seq if number else -1
+            place = label_place(session.id, number, seq, with_session=several)
+            if not number:
+                place += f": connection {frame.frame.connection}"
             yield place, scanner.in_frame(frame.frame, heads.get(number))
         yield from _scan_rest(recording, session, scanner)
 

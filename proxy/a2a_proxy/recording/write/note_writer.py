@@ -15,7 +15,7 @@ from a2a_proxy.model.note import Note
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import is_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import label_place, make_key
 from a2a_proxy.recording.store.database import open_writable, transaction, translate_errors
 from a2a_proxy.recording.store.file_header import check_writable
 from a2a_proxy.recording.store.notes import store_notes
@@ -86,8 +86,8 @@ def _find_missing(db: sqlite3.Connection, place: NotePlace) -> str:
         return f"session {place.session}"
     number = make_key(place.session, place.exchange)
     if place.exchange and not db.execute("SELECT 1 FROM exchange WHERE id = ?", (number,)).fetchone():
-        return f"exchange {place.session}:{place.exchange}"
+        return f"exchange {label_place(place.session, place.exchange)}"
     frame = "SELECT 1 FROM frame WHERE (session, exchange, seq) = (?, ?, ?)"
     if place.seq >= 0 and not db.execute(frame, (place.session, place.exchange, place.seq)).fetchone():
-        return f"frame {place.session}:{place.exchange}.{place.seq}"
+        return f"frame {label_place(place.session, place.exchange, place.seq)}"
     return ""

@@ -131,6 +131,7 @@ class StateWriter:
             value.lost_bytes,
             pack_json(value.counters),
             None if value.client_process is None else pack_json(value.client_process),
+            None if value.tls is None else pack_json(value.tls),
         )
 
     def _exchange_row(self, value: Exchange) -> tuple[Column, ...]:

@@ -15,6 +15,8 @@ from a2a_proxy.replay.core.match_rules import MATCHER_STEP
 _WORD = re.compile(r"\w+|[^\w\s]")
 _MAX_WORDS = 4096
 """Maximum number of words of a value that are compared."""
+_MAX_WORD_LENGTH = 16
+"""Characters of a word, on average, that are read for them."""
 
 
 _TEXT_DISTANCE, _SHARED_WEIGHT = 2.0, 1.9
@@ -72,7 +74,10 @@ def _count_words(value: Any) -> Counter[str]:
     found: Counter[str] = Counter()
     left = _MAX_WORDS
     for text in _iter_texts(value):
-        words = [word[0] for word, _ in zip(_WORD.finditer(mask_text(text[: 16 * left])), range(left), strict=False)]
+        words = [
+            word[0]
+            for word, _ in zip(_WORD.finditer(mask_text(text[: _MAX_WORD_LENGTH * left])), range(left), strict=False)
+        ]
         found.update(words)
         left -= len(words)
         if left <= 0:

@@ -99,7 +99,7 @@ def test_every_call_of_every_sample_has_every_form(name: str) -> None:
                 elif form.name in ("python", "pytest"):
                     compile(text, form.name, "exec")
                 else:
-                    assert text.startswith(f"place: 1:{row.exchange.id}")
+                    assert text.startswith(f"place: #{row.exchange.id}")
     assert {"json", "raw", "ids"} <= offered
 
 
@@ -292,7 +292,7 @@ def test_json_and_raw_of_one_frame() -> None:
     assert "statusUpdate" in json.loads(FORMS["json"].make(call, frame))
     ids = FORMS["ids"].make(call, frame).decode().splitlines()
     assert f"task: {frame.task_id}" in ids
-    assert ids[0] == f"place: 1:{call.exchange.id}.{frame.seq}"
+    assert ids[0] == f"place: #{call.exchange.id}.{frame.seq}"
 
 
 def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

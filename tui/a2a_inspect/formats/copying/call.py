@@ -13,7 +13,7 @@ from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import make_key
+from a2a_proxy.recording.read.rows import label_place, make_key
 
 MAX_FRAMES = 2_000
 """Maximum number of frames; longer calls are not converted."""
@@ -56,8 +56,8 @@ class CopiedCall(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """The place of the exchange: `1:2`."""
-        return f"{self.session}:{self.exchange.id}"
+        """The place of the exchange: `#2`."""
+        return label_place(self.session, self.exchange.id)
 
     @property
     def requests(self) -> list[Frame]:

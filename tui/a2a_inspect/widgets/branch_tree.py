@@ -1,9 +1,9 @@
-"""The tree of a recording as a pane. Branches are read when they are opened, a page at a time."""
+"""A tree of branches. They are read when they are opened, a page at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import ClassVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, Protocol
 
 from rich.style import Style
 from rich.text import Text
@@ -13,18 +13,66 @@ from textual.message import Message
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
-from a2a_inspect.data.tree import TreeBranch, TreeLevel, TreePage
+from a2a_inspect.widgets.columns import fit_text
 
-LoadBranches = Callable[[TreeBranch | None, int | None], Awaitable[TreePage]]
-_Node = TreeNode[TreeBranch | None]
+
+class Branch(Protocol):
+    """A branch of a tree."""
+
+    @property
+    def label(self) -> str:
+        """Label without control characters."""
+        ...
+
+    @property
+    def words(self) -> str:
+        """Words after the label, as many as fit, without control characters."""
+        ...
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Identity of the branch, which does not change while the recording grows."""
+        ...
+
+    @property
+    def page_cursor(self) -> int:
+        """Key after which the next page of siblings begins."""
+        ...
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether the branch has no children."""
+        ...
+
+
+class BranchPage(Protocol):
+    """A page of children."""
+
+    @property
+    def branches(self) -> Sequence[Branch]:
+        """The children."""
+        ...
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there are more."""
+        ...
+
+
+LoadBranches = Callable[[Any, int | None], Awaitable[BranchPage]]
+"""Function that returns a page of children of a branch, None for the root, after a key."""
+_Node = TreeNode[Branch | None]
 """Node without a branch: the root, or the line for unread siblings."""
+_WORDS_GAP, _CURSOR_SIGN = "  ", " ◂"
+_MIN_WORDS = 6
+"""Cells below which no words are shown."""
 
 
-class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
+class BranchTree(Tree[Branch | None], inherit_bindings=False):
     """The tree."""
 
     DEFAULT_CSS = """
-    RecordingTree {
+    BranchTree {
         height: 1fr; background: $background; padding: 0; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0;
     }
     """
@@ -46,21 +94,32 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
     class Chosen(Message):
         """Posted when the user wants to see only this branch."""
 
-        def __init__(self, branch: TreeBranch) -> None:
+        def __init__(self, branch: Branch) -> None:
             super().__init__()
             self.branch = branch
 
-    def __init__(self, load_branches: LoadBranches) -> None:
-        super().__init__("", id="recording-tree")
+    def __init__(self, load_branches: LoadBranches, *, id: str) -> None:
+        super().__init__("", id=id)
         self._load_branches = load_branches
         self.show_root = False
         self.guide_depth = 2
         self.auto_expand = False
 
     def render_label(self, node: _Node, base_style: Style, style: Style) -> Text:
-        """Return the label, with a sign at the cursor's node."""
+        """Return the label, with as many of its words as fit, and a sign at the cursor's node."""
         label = super().render_label(node, base_style, style)
-        return label.append(" ◂", base_style + style) if node is self.cursor_node else label
+        if node.data is not None and node.data.words:
+            room = self.size.width - self._indent(node) - label.cell_len - len(_WORDS_GAP) - len(_CURSOR_SIGN)
+            if room >= _MIN_WORDS:
+                label.append(_WORDS_GAP + fit_text(node.data.words, room).rstrip(), base_style + Style(italic=True))
+        return label.append(_CURSOR_SIGN, base_style + style) if node is self.cursor_node else label
+
+    def _indent(self, node: _Node) -> int:
+        """Return the cells before a label that are not part of it: the guides."""
+        depth = 0
+        while node.parent is not None and node.parent is not self.root:
+            node, depth = node.parent, depth + 1
+        return depth * self.guide_depth
 
     @work(group="tree", exclusive=True)
     async def reread_open_branches(self) -> None:
@@ -76,7 +135,7 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
         if len(self.root.children) == 1 and not self.root.children[0].children:
             self.root.children[0].expand()
 
-    def _merge_first_page(self, node: _Node, page: TreePage) -> None:
+    def _merge_first_page(self, node: _Node, page: BranchPage) -> None:
         """Merge a first page that was read again: update the labels, and append new children unless unread ones precede
         them.
         """
@@ -95,14 +154,14 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
         if whole and page.has_more and len(nodes) <= len(page.branches):
             self._add_more_leaf(node)
 
-    def _add_branch(self, node: _Node, branch: TreeBranch) -> None:
-        node.add(Text(branch.label), branch, allow_expand=branch.level is not TreeLevel.FRAME)
+    def _add_branch(self, node: _Node, branch: Branch) -> None:
+        node.add(Text(branch.label), branch, allow_expand=not branch.is_leaf)
 
     def _add_more_leaf(self, node: _Node) -> None:
         node.add_leaf(Text("… more"), None)
 
     @on(Tree.NodeExpanded)
-    def _read_expanded(self, event: Tree.NodeExpanded[TreeBranch | None]) -> None:
+    def _read_expanded(self, event: Tree.NodeExpanded[Branch | None]) -> None:
         event.stop()
         if event.node.data is not None and not event.node.children:
             self._read_next_page(event.node, None)
@@ -120,7 +179,7 @@ class RecordingTree(Tree[TreeBranch | None], inherit_bindings=False):
             self._add_more_leaf(node)
 
     @on(Tree.NodeSelected)
-    def _choose_selected(self, event: Tree.NodeSelected[TreeBranch | None]) -> None:
+    def _choose_selected(self, event: Tree.NodeSelected[Branch | None]) -> None:
         event.stop()
         node = event.node
         if node.data is not None:

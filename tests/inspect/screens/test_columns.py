@@ -1,0 +1,90 @@
+"""The columns of the list, chosen on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support_inspect import changes, exchange, live, request, sample, status, writer
+from support_screen import LARGE, SMALL, looking
+
+
+@pytest.fixture
+def views(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of views of a user without one."""
+    monkeypatch.setenv("A2A_PROXY_CONFIG", str(tmp_path / "config"))
+    return tmp_path / "config" / "views.toml"
+
+
+@pytest.mark.parametrize("size", [SMALL, (120, 40), (200, 50)])
+async def test_columns_are_chosen_and_kept(tmp_path: Path, views: Path, size: tuple[int, int]) -> None:
+    """The list shows them at once and the next time; a slip is named; without a name the standard ones are back."""
+    path = sample(tmp_path / "r.db")
+    async with looking(path, size) as person:
+        await person.sees("3 exchanges", "STATES, ERROR")
+        await person.types("c")
+        await person.sees("Columns", "header:content-type", "$.params.message.role")
+        await person.writes("outcome, ttfee")
+        await person.sees('ttfee is not a column: unknown field "ttfee"; did you mean')
+        await person.types("enter")
+        await person.sees("Columns")
+        await person.writes("outcome, ttfe, req.header:content-type, $.params.message.parts[0].text")
+        await person.types("enter")
+        await person.sees("OUTCOME", "TTFE", "2.0 ms", "req.content-type", "application/json", "Question 3")
+        assert person.misses("OPERATION", "STATES")
+    kept = 'columns = ["outcome", "ttfe", "req.header:content-type", "$.params.message.parts[0].text"]'
+    assert views.read_text() == f"{kept}\n"
+    async with looking(path, size) as person:
+        await person.sees("TTFE", "2.0 ms", "Question 3")
+        await person.types("slash", *"err", "enter")
+        await person.lists(2)
+        await person.sees("Question 2")
+        await person.types("c", "escape")
+        await person.sees("TTFE")
+        await person.types("c")
+        await person.writes("")
+        await person.types("enter")
+        await person.sees("STATES, ERROR")
+    assert views.read_text() == ""
+
+
+async def test_standard_columns_in_another_order(tmp_path: Path, views: Path) -> None:
+    """With their styles and widths; all of them as they are is no choice."""
+    async with looking(sample(tmp_path / "r.db"), LARGE) as person:
+        await person.sees("3 exchanges")
+        await person.types("c")
+        await person.writes("states, operation, error, found")
+        await person.types("enter")
+        await person.sees("STATES")
+        (head,) = (line for line in person.lines if "OPERATION" in line)
+        assert head.split() == ["#", "STATES", "OPERATION", "ERROR", "FOUND"]
+        await person.sees("submitted > working > completed", "TASK_NOT_FOUND")
+        assert views.exists()
+        await person.types("c")
+        await person.writes("time, outcome, operation, binding, task, found, events, took, states, error")
+        await person.types("enter")
+        await person.sees("STATES, ERROR")
+        assert views.read_text() == ""
+
+
+async def test_cells_follow_a_growing_recording(tmp_path: Path, views: Path) -> None:
+    """Those of a live exchange change, and new exchanges have theirs."""
+    views.parent.mkdir()
+    views.write_text('columns = ["state", "text"]\n')
+    recorded = writer(tmp_path / "r.db")
+    recorded.write([request(1)], changes=changes(live(1)))
+    async with looking(tmp_path / "r.db", SMALL) as person:
+        await person.sees("Plan a day")
+        recorded.write([status(1, 1, "a"), request(2, "Another")], changes=changes(exchange(1), live(2)))
+        await person.sees("working", "Another")
+    recorded.close()
+
+
+async def test_a_wrong_file_is_reported(tmp_path: Path, views: Path) -> None:
+    """The list has its standard columns."""
+    views.parent.mkdir()
+    views.write_text('columns = ["nosuch"]\n')
+    async with looking(sample(tmp_path / "r.db"), SMALL) as person:
+        await person.told("nosuch is not a column")
+        await person.sees("STATES, ERROR")
