@@ -170,7 +170,7 @@ def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"a2a-inspect: error: {small.name} has no exchange 99; it has 1 to 3\n"
+        f"a2a-inspect: error: {small.name} has no exchange 99; it has #1 to #3\n"
         f"a2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
     )
 

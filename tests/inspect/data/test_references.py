@@ -62,18 +62,18 @@ def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("99", "two.a2a.db has no exchange 99; it has 1:1 to 1:7 and 2:1 to 2:27"),
-        ("#99", "two.a2a.db has no exchange #99; it has 1:1 to 1:7 and 2:1 to 2:27"),
-        ("2:99", "two.a2a.db has no exchange 2:99; it has 2:1 to 2:27"),
-        ("1:2.99", "two.a2a.db has no frame 1:2.99; it has 1:2.0 to 1:2.7"),
-        ("2.99", "two.a2a.db has no frame 2.99; it has 1:2.0 to 1:2.7 and 2:2.0 to 2:2.1"),
-        ("1:99.1", "two.a2a.db has no exchange 1:99.1; it has 1:1 to 1:7"),
+        ("99", "two.a2a.db has no exchange 99; it has #1:1 to #1:7 and #2:1 to #2:27"),
+        ("#99", "two.a2a.db has no exchange #99; it has #1:1 to #1:7 and #2:1 to #2:27"),
+        ("2:99", "two.a2a.db has no exchange 2:99; it has #2:1 to #2:27"),
+        ("1:2.99", "two.a2a.db has no frame 1:2.99; it has #1:2.0 to #1:2.7"),
+        ("2.99", "two.a2a.db has no frame 2.99; it has #1:2.0 to #1:2.7 and #2:2.0 to #2:2.1"),
+        ("1:99.1", "two.a2a.db has no exchange 1:99.1; it has #1:1 to #1:7"),
         ("3:", "two.a2a.db has no session 3; it has 1 to 2"),
         ("3:1", "two.a2a.db has no session 3; it has 1 to 2"),
         ("0", "0 is neither an exchange of two.a2a.db nor the beginning of a task id (4 characters or more)"),
         ("b2", "b2 is neither an exchange of two.a2a.db nor the beginning of a task id (4 characters or more)"),
         ("1:2 nosuch", "nosuch is neither an exchange of two.a2a.db nor the beginning of a task id"),
-        ("1:2 99", "two.a2a.db has no exchange 99; it has 1:1 to 1:7 and 2:1 to 2:27"),
+        ("1:2 99", "two.a2a.db has no exchange 99; it has #1:1 to #1:7 and #2:1 to #2:27"),
     ],
 )
 @pytest.mark.parametrize("command", ["show", "segments"])
@@ -90,7 +90,7 @@ def test_at_most_three_sessions_are_listed(tmp_path: Path, run: Run) -> None:
     with MultiReader(files) as several:
         merge_sessions(several, tmp_path / "five.a2a.db")
     said = run("show", tmp_path / "five.a2a.db", "99")[2]
-    assert said.startswith("a2a-inspect: error: five.a2a.db has no exchange 99; it has 1:1 to 1:")
+    assert said.startswith("a2a-inspect: error: five.a2a.db has no exchange 99; it has #1:1 to #1:")
     assert " and those of 2 more sessions\n" in said
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -104,37 +105,36 @@ def no_such_place(recording: Recording, word: str) -> UserError:
 
 
 def _list_alternatives(recording: Recording, word: str, point: Reference) -> tuple[str, str]:
-    """Return the missing place with its kind, and the places of this kind that exist: `2.0 to 2.6`."""
+    """Return the missing place with its kind, and the places of this kind that exist: `#2.0 to #2.6`."""
     sessions = [row.id for row in recording.read_sessions()]
     searched = [each for each in sessions if point.session in (None, each)]
     if not point.exchange or not searched:
-        known = [_format_span("{}", sessions[0], sessions[-1])] if sessions else []
-        return f"session {point.session}", _format_spans(known)
-    prefixes = {each: f"{each}:" if len(sessions) > 1 else "" for each in searched}
+        return f"session {point.session}", _format_span(str(sessions[0]), str(sessions[-1])) if sessions else "none"
+    label = functools.partial(label_place, with_session=len(sessions) > 1)
     frames = "SELECT min(seq), max(seq) FROM frame WHERE session = ? AND exchange = ?"
     exchanges = "SELECT min(id), max(id) FROM exchange WHERE id BETWEEN ? AND ?"
     spans: list[str] = []
     if point.seq >= 0:
         for each in searched:
-            first, last = recording.db.execute(frames, (each, point.exchange)).fetchone()
-            spans += [_format_span(f"{prefixes[each]}{point.exchange}.{{}}", first, last)] if first is not None else []
+            numbers = recording.db.execute(frames, (each, point.exchange)).fetchone()
+            places = [label(each, point.exchange, number) for number in numbers if number is not None]
+            spans += [_format_span(*places)] if places else []
     if spans:
         return f"frame {word}", _format_spans(spans)
     for each in searched:
-        ends = make_key(each, 0), make_key(each + 1, 0) - 1
-        keys = recording.db.execute(exchanges, ends).fetchone()
-        numbers = [split_key(key)[1] for key in keys if key is not None]
-        spans += [_format_span(f"{prefixes[each]}{{}}", *numbers)] if numbers else []
+        keys = recording.db.execute(exchanges, (make_key(each, 0), make_key(each + 1, 0) - 1)).fetchone()
+        places = [label(*split_key(key)) for key in keys if key is not None]
+        spans += [_format_span(*places)] if places else []
     return f"exchange {word}", _format_spans(spans)
 
 
-def _format_span(form: str, first: int, last: int) -> str:
-    """Return `2.0 to 2.6`, or only the first place if it is the last one as well."""
-    return " to ".join(dict.fromkeys((form.format(first), form.format(last))))
+def _format_span(first: str, last: str) -> str:
+    """Return `#2.0 to #2.6`, or only the first place if it is the last one as well."""
+    return " to ".join(dict.fromkeys((first, last)))
 
 
 def _format_spans(spans: list[str]) -> str:
-    """Return `1:1 to 1:5, 2:1 to 2:7 and those of 3 more sessions`."""
+    """Return `#1:1 to #1:5, #2:1 to #2:7 and those of 3 more sessions`."""
     if len(spans) > _MAX_SPANS:
         spans = [*spans[:_MAX_SPANS], f"those of {format_count(len(spans) - _MAX_SPANS, 'more session')}"]
     return " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1]))) if spans else "none"

@@ -32,6 +32,11 @@ class SearchStopped(Exception):
 
 
 def suggest_word(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "task"?`, or an empty string if no known word is similar."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    """Return `; did you mean "task"?`, or an empty string if no known word is similar.
+
+    Similar is a word with few other letters, else the longest one with which `word` begins: `sev` for `severity`.
+    """
+    candidates = list(known)
+    beginnings = [each for each in candidates if len(each) > 1 and word.startswith(each)]
+    near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6) or sorted(beginnings, key=len)[-1:]
     return f'; did you mean "{near[0]}"?' if near else ""
