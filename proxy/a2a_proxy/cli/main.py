@@ -282,6 +282,71 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     run_stdio(stdio_config(command=command, **typed))
 
 
+@cli.command(
+    "run",
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    short_help="Run a command, and record the A2A calls between all its processes.",
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="A2A_PROXY_RECORD",
+    help="File of the recording.",
+)
+@click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials unredacted.")
+@add_redaction_options
+@click.option(
+    "--journal-max",
+    default="4GiB",
+    show_default=True,
+    metavar="SIZE",
+    envvar="A2A_PROXY_JOURNAL_MAX",
+    help="Traffic not yet recorded takes at most this much disk.",
+)
+@click.option(
+    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
+)
+@click.option("--upstream-insecure", is_flag=True, help="Do not verify the agents' certificates.")
+@click.option(
+    "--upstream-proxy",
+    metavar="URL",
+    envvar="A2A_PROXY_UPSTREAM_PROXY",
+    help="Reach agents on other machines through this HTTP proxy, instead of that of HTTPS_PROXY or HTTP_PROXY.",
+)
+@click.option(
+    "--live",
+    type=click.Choice(["auto", "bidi", "1975", "2153"]),
+    default="auto",
+    show_default=True,
+    help="The proposal whose messages SendLiveMessage carries; auto detects it.",
+)
+@click.option("--propagate", is_flag=True, help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    default="never",
+    show_default=True,
+    envvar="A2A_PROXY_FAIL_ON",
+    help="If the command exits with 0, exit with 1 if a finding has at least this severity.",
+)
+@add_follower_options
+@log_format
+@click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
+@click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def run(command: tuple[str, ...], **typed: Any) -> None:
+    """Run COMMAND, and record the A2A calls that its processes make through HTTP_PROXY.
+
+    The variables are set for the command alone. Its streams, signals and exit code are unchanged; the proxy prints to
+    stderr. Connections past the proxy are reported (Linux).
+    """
+    from a2a_proxy.cli.command.run import run_command
+    from a2a_proxy.cli.config import ProxyArguments
+
+    run_command(command, ProxyArguments(listen=(), upstream=(), **typed))
+
+
 @cli.command("wrap-card", short_help="Print an agent card whose stdio command is wrapped in the proxy.")
 @click.option(
     "--record", type=click.Path(path_type=Path), metavar="FILE", help="File of the recording of the wrapped agent."

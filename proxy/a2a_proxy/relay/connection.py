@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction, PassedFacts, TlsFacts
+from a2a_proxy.model.chunk import ChunkKind, ClientProcess, ConnectionFacts, DialFacts, Direction, PassedFacts, TlsFacts
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection_editing import (
@@ -80,6 +80,8 @@ class RelayContext(msgspec.Struct, frozen=True):
     show_note: ShowNote
     is_own: IsRefused
     """Whether this process listens on one of the addresses, with this port."""
+    process_of: Callable[[str], ClientProcess | None]
+    """Returns the process of the client at an address (`host:port`), or None."""
     proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -317,12 +319,14 @@ class ProxyConnection:
             self._join_agent(leg.transport)
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
+        client = tcp.socket_name(transport, "peername")
         facts = ConnectionFacts(
-            tcp.socket_name(transport, "peername"),
+            client,
             tcp.socket_name(transport, "sockname"),
             self._route.upstream.text,
             tls=self.client_tls,
             forwarded=self._listener.forwarded,
+            client_process=self.context.process_of(client),
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._refusal_reason:
