@@ -305,6 +305,13 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     help="Traffic not yet recorded takes at most this much disk.",
 )
 @click.option(
+    "--intercept",
+    multiple=True,
+    metavar="PATTERN",
+    help="Read TLS to these hosts: HOST, *.example.com, HOST:PORT, private (the default) or *.",
+)
+@click.option("--pass", "passed", multiple=True, metavar="PATTERN", help="Leave TLS to these hosts unread.")
+@click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agents' certificates.")

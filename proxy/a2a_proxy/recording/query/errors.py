@@ -31,12 +31,13 @@ class SearchStopped(Exception):
     """The watcher of a search ended it."""
 
 
-def suggest_word(word: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "task"?`, or an empty string if no known word is similar.
+_MIN_PREFIX = 3
+"""Minimum number of characters of a known word that is suggested for a word that begins with it."""
 
-    Similar is a word with few other letters, else the longest one with which `word` begins: `sev` for `severity`.
-    """
-    candidates = list(known)
-    beginnings = [each for each in candidates if len(each) > 1 and word.startswith(each)]
-    near = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6) or sorted(beginnings, key=len)[-1:]
+
+def suggest_word(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean "task"?`, or an empty string if no known word is similar."""
+    words = list(known)
+    near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    near = near or [each for each in words if len(each) >= _MIN_PREFIX and word.startswith(each)]
     return f'; did you mean "{near[0]}"?' if near else ""
