@@ -29,7 +29,6 @@ from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
-from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream
@@ -388,7 +387,7 @@ class ProxyConnection:
                 lambda: self.agent,
                 tls=self.context.tls,
                 protocols=(protocol,),
-                is_refused=self.context.is_own if self._listener.forwarded else None,
+                is_refused=self.context.is_own if self._listener.forwarded or self.context.proxy else None,
                 proxy=self.context.proxy,
             )
         except DialError as error:
@@ -643,6 +642,7 @@ class ProxyConnection:
         self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
+        from a2a_proxy.relay.problem import unreachable
         from a2a_proxy.relay.refusal import make_refusal
 
         data = b"".join(self._held_data)

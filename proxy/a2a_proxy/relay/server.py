@@ -17,7 +17,6 @@ from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
-from a2a_proxy.relay.first_bytes import peek_bytes
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
@@ -303,6 +302,7 @@ class Relay:
     async def _accept_forward_client(self, client: socket.socket, listen: Listen) -> None:
         """Find out from the first bytes whether the client wants a tunnel, and begin it or its requests."""
         from a2a_proxy.relay import forward, tunnel
+        from a2a_proxy.relay.first_bytes import peek_bytes
 
         origin = partial(self._open_origin, listen)
         try:

@@ -77,7 +77,7 @@ def inject_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplaySc
         if not any(call.place == each.call for call in script.calls):
             raise FaultError(f'"{each.text}": {script.name} has no call {each.call}')
         calls = tuple(_apply_fault(call, each) if call.place == each.call else call for call in script.calls)
-        script = replace(script, calls=calls)
+        script = replace(script, calls=calls, faults=(*script.faults, each.text))
     return script
 
 
