@@ -25,9 +25,14 @@ _NEW_CLIENTS = (
 )
 
 
+def is_cryptography_installed() -> bool:
+    """Return whether the extra `tls` is installed."""
+    return importlib.util.find_spec("cryptography") is not None
+
+
 def require_cryptography(feature: str) -> None:
     """Raises UserError if the extra `tls` is not installed."""
-    if importlib.util.find_spec("cryptography") is None:
+    if not is_cryptography_installed():
         raise UserError(f"{feature} needs cryptography", "install it: pip install 'a2a-proxy[tls]'")
 
 

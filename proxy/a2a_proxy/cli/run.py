@@ -305,8 +305,12 @@ class ProxyRun:
 
     def _announce_interception(self, relay: Relay) -> None:
         policy = self._config.interception
-        if policy is not None:
-            hosts = ", ".join(pattern.text for pattern in policy.intercept)
+        if policy is None:
+            return
+        hosts = ", ".join(pattern.text for pattern in policy.intercept)
+        if self._work is not None:
+            self._console.show_note(f"TLS to {hosts} is opened", loud=False)
+        else:
             self._console.show_note(
                 f"TLS to {hosts} is opened: clients must trust the proxy",
                 f'in their shell: eval "$(a2a-proxy ca env --forward {relay.forward_addresses[0][0]})"',

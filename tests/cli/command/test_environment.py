@@ -29,14 +29,6 @@ def test_all_traffic_goes_to_the_proxy() -> None:
     assert before["HTTP_PROXY"] == "http://old:1"
 
 
-def test_variables_of_trust_replace_those_of_the_environment() -> None:
-    """Their files contain what was trusted before."""
-    before = {"SSL_CERT_FILE": "/before.pem"}
-    trust = {"SSL_CERT_FILE": "/state/trust.pem", "NODE_EXTRA_CA_CERTS": "/state/ca.pem"}
-    after = command_environment(before, "127.0.0.1:9900", trust)
-    assert {name: after[name] for name in trust} == trust
-
-
 @pytest.mark.parametrize(
     ("environment", "text", "address", "credentials"),
     [

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import SECONDS, Ran, agent, environment, program, run, until
@@ -233,3 +236,39 @@ def test_the_recorder_and_the_command_have_their_own_signal_masks(tmp_path: Path
     recorder, command = sorted(ran.lines, key=lambda line: "a2a_proxy.recorder" not in line)
     assert "a2a_proxy.recorder" in recorder
     assert [int(line.split()[-1], 16) for line in (recorder, command)] == [0, 0]
+
+
+@pytest.fixture
+def https_agent(tmp_path: Path) -> Iterator[str]:
+    """The URL of an agent with a certificate of an authority that `tmp_path / "own.pem"` names."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "own.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with agent() as far:
+        far.server.socket = context.wrap_socket(far.server.socket, server_side=True)
+        yield f"https://{far.upstream}/"
+
+
+@pytest.mark.parametrize(
+    ("words", "calls", "line"),
+    [
+        ([], 1, "TLS to private is opened"),
+        (["--pass", "127.0.0.1"], 0, "recorded 0 exchanges"),
+        (["--intercept", "*.example.com"], 0, "passes unread"),
+    ],
+)
+def test_tls_on_this_machine_is_opened(
+    tmp_path: Path, planner: list[str], https_agent: str, words: list[str], calls: int, line: str
+) -> None:
+    """The command trusts what it trusted before, and the proxy; the proxy verifies the agent."""
+    recording = tmp_path / "r.a2a.db"
+    trusted = {"SSL_CERT_FILE": str(tmp_path / "own.pem")}
+    ran = run_command(tmp_path, "--record", recording, *words, "--", *planner, https_agent, **trusted)
+    assert (ran.code, ran.out) == (0, "200\n"), ran.err
+    assert line in ran.err
+    with Recording(recording) as stored:
+        found = [row.exchange.operation for row in stored.read_exchanges()]
+        processes = [row.connection.client_process for row in stored.read_connections()]
+    assert found == ["SendMessage"] * calls
+    assert [process.name for process in processes if process is not None] == ["planner"]

@@ -33,12 +33,9 @@ def started_environment() -> dict[str, str]:
     return {os.fsdecode(name): os.fsdecode(value) for name, value in agent_environment().items()}
 
 
-def command_environment(
-    environment: Mapping[str, str], proxy: str, trust: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """Return `environment` with the variables that lead traffic to `proxy` (`host:port`), and with those of `trust`,
-    which make programs trust certificates."""
-    return {**environment, **proxy_variables(proxy), **(trust or {})}
+def command_environment(environment: Mapping[str, str], proxy: str) -> dict[str, str]:
+    """Return `environment` with the variables that lead traffic to `proxy` (`host:port`)."""
+    return {**environment, **proxy_variables(proxy)}
 
 
 def find_proxy(environment: Mapping[str, str]) -> FoundProxy | None:

@@ -12,6 +12,8 @@ from typing import NoReturn
 
 import msgspec
 
+from a2a_proxy.capture import file_layout
+from a2a_proxy.cli.authority import is_cryptography_installed, load_authority, trust_variables
 from a2a_proxy.cli.command.bypass import BypassWatch
 from a2a_proxy.cli.command.client_processes import ClientProcesses
 from a2a_proxy.cli.command.environment import (
@@ -25,6 +27,7 @@ from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.console import Console, make_console
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.run import ProxyRun
+from a2a_proxy.relay.host_patterns import PRIVATE
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.stdio_agent import exit_like, next_signal, stop_on_signal
 
@@ -41,15 +44,20 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments) -> NoReturn
     """
     if not command:
         raise UserError("the command is missing", "for example: a2a-proxy run -- python system.py")
+    if not arguments.intercept and is_cryptography_installed():
+        arguments = msgspec.structs.replace(arguments, intercept=(PRIVATE,))
     config = proxy_config(msgspec.structs.replace(arguments, forward=(_LISTEN,)))
     adopt_orphans()
     launcher = Launcher(command)
+    trust: dict[str, str] = {}
+    if config.interception is not None:
+        trust = trust_variables(load_authority("--intercept").certificate_pem, file_layout.authority_dir())
     console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=sys.stderr)
     environment = started_environment()
     if config.upstream_proxy is None and (found := find_proxy(environment)) is not None:
         config = msgspec.structs.replace(config, upstream_proxy=found.proxy)
         _show_proxy(found, console)
-    exit_like(run_loop(CommandRun(config, launcher, environment, console).run()))
+    exit_like(run_loop(CommandRun(config, launcher, {**environment, **trust}, console).run()))
 
 
 def _show_proxy(found: FoundProxy, console: Console) -> None:
