@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import re
 import socket
+import ssl
 import statistics
 import subprocess
 import sys
@@ -48,6 +50,32 @@ def h2load(folder: Path, port: int, seconds: int) -> float:
     if not done or not codes or int(done[3]) > CONNECTIONS * STREAMS or any(int(codes[n]) for n in (2, 3, 4)):
         raise RuntimeError(f"h2load saw errors: {said}")
     return _number(r"finished in [^,]*, ([\d.]+)(k|M)? req/s", said)
+
+
+def tls_connections(port: int, origin: int, seconds: float) -> float:
+    """Return new TLS connections per second with one request each, by four threads: to `port`, which is the origin or a
+    proxy that leads there."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    until = time.monotonic() + seconds
+
+    def connect() -> int:
+        count = 0
+        while time.monotonic() < until:
+            with socket.create_connection(("127.0.0.1", port), 10) as sock:
+                if port != origin:
+                    sock.sendall(b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % origin)
+                    if b" 200 " not in sock.recv(4096)[:13]:
+                        raise RuntimeError("the proxy refuses the tunnel")
+                with context.wrap_socket(sock, server_hostname="127.0.0.1") as tls:
+                    tls.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+                    if b" 200 " not in tls.recv(4096)[:13]:
+                        raise RuntimeError("the origin cannot be reached")
+            count += 1
+        return count
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        return sum(each.result() for each in [pool.submit(connect) for _ in range(4)]) / seconds
 
 
 class Caller:

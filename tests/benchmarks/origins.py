@@ -7,6 +7,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
+import trustme
 from processes import free_port, running
 from setup import program
 
@@ -48,6 +49,26 @@ def http1(folder: Path) -> Iterator[int]:
     servers = f"  server {{ listen 127.0.0.1:{port}; {location} }}"
     with running(nginx(folder, "origin", servers), port, folder / "origin.err"):
         yield port
+
+
+@contextlib.contextmanager
+def https(folder: Path) -> Iterator[int]:
+    """Run nginx with TLS and a certificate of `https_authority`, with one fixed JSON-RPC answer; yield its port."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(https_authority(folder)))
+    own = folder / "origin.pem"
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(own))
+    port = free_port()
+    location = f"location / {{ default_type application/json; return 200 '{ANSWER}'; }}"
+    tls = f"ssl_certificate {own}; ssl_certificate_key {own};"
+    servers = f"  server {{ listen 127.0.0.1:{port} ssl; {tls} {location} }}"
+    with running(nginx(folder, "https", servers), port, folder / "https.err"):
+        yield port
+
+
+def https_authority(folder: Path) -> Path:
+    """Return the file with the authority of `https`."""
+    return folder / "origin-ca.pem"
 
 
 @contextlib.contextmanager

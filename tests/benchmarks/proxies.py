@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from origins import nginx
+from origins import https_authority, nginx
 from processes import end, free_port, running, start, wait_listening, wait_said
 from setup import program
 
@@ -54,13 +54,22 @@ def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: 
 
 
 @contextlib.contextmanager
-def a2a_proxy_forward(folder: Path, _origin: int) -> Iterator[int]:
+def a2a_proxy_forward(folder: Path, _origin: int, *options: str) -> Iterator[int]:
     """Run this project as a forward proxy with a recording."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
         port = free_port()
-        command = [str(Path(sys.executable).with_name("a2a-proxy")), "--forward", f"127.0.0.1:{port}"]
+        command = [str(Path(sys.executable).with_name("a2a-proxy")), "--forward", f"127.0.0.1:{port}", *options]
         with _started([*command, "--record", f"{state}/benchmark.a2a.db"], port, state):
             yield port
+
+
+@contextlib.contextmanager
+def a2a_proxy_intercepting(folder: Path, origin: int) -> Iterator[int]:
+    """Run this project as a forward proxy that opens TLS to the origin."""
+    with a2a_proxy_forward(
+        folder, origin, "--intercept", "private", "--upstream-ca", str(https_authority(folder))
+    ) as port:
+        yield port
 
 
 @contextlib.contextmanager

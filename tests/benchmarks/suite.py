@@ -110,6 +110,18 @@ class Suite:
         ratio = max(values[FORWARDING]) / max(values[OURS])
         self._target("HTTP/1.1 throughput of the forward proxy, times that of a listener", 0.7, ratio)
 
+    def intercept(self) -> None:
+        """Measure new connections per second whose TLS is opened."""
+        contestants: dict[str, Contestant] = {DIRECT: proxies.direct, OURS: proxies.a2a_proxy_intercepting}
+        with origins.https(self.folder) as origin:
+            self._rates(
+                "Intercepted TLS connections, one request each",
+                contestants,
+                origin,
+                lambda _, port, seconds: load.tls_connections(port, origin, seconds),
+                "connections/s",
+            )
+
     def http2(self) -> None:
         """Measure requests per second over HTTP/2."""
         contestants = dict(HTTP2)
@@ -468,6 +480,7 @@ def parse() -> argparse.Namespace:
     scenarios = (
         "http1",
         "forward",
+        "intercept",
         "http2",
         "latency",
         "stream",
@@ -514,6 +527,7 @@ def main() -> None:
         steps: dict[str, Callable[[], None]] = {
             "http1": suite.http1,
             "forward": suite.forward,
+            "intercept": suite.intercept,
             "http2": suite.http2,
             "latency": suite.latency,
             "stream": suite.stream,

@@ -123,8 +123,9 @@ def test_the_rules_of_the_command_line(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 def test_a_replay_serves_and_summarizes(tmp_path: Path) -> None:
     """Banner, a line per call, a miss with its text, the count at the end; no failure unless asked for."""
-    running = Proxy(tmp_path, "replay", SAMPLE, "--listen", "127.0.0.1:0")
+    running = Proxy(tmp_path, "replay", SAMPLE, "--listen", "127.0.0.1:0", "--fault", "drop #6.3")
     where = address(running)
+    assert "fault: drop #6.3" in running.err.splitlines()
     assert "result" in post(where, "GetExtendedAgentCard")
     assert "error" in post(where, "Nonsense")
     assert running.stop() == 0

@@ -57,7 +57,7 @@ def test_a_folder_is_no_command(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message", "hint"),
     [
-        ([], "the agent's command is missing", "a2a-proxy stdio -- npx run my-agent"),
+        ([], "the agent's command is missing", "a2a-proxy stdio -- python my_agent.py"),
         (["--record", "r.db", "--"], "the agent's command is missing", "a2a-proxy stdio -- "),
         (["--journal-max", "much", "--", "true"], "'much' is not a size", "--journal-max 4GiB"),
         (["--record", "/nowhere/r.db", "--", "true"], "/nowhere does not exist", "mkdir -p /nowhere"),

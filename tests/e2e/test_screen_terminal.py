@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,13 @@ def inspect(state: Path, *words: object) -> list[str]:
     return ["env", *set_, program("a2a-inspect"), *map(str, words)]
 
 
+_README = (SAMPLES.parent / "README.md").read_text()
+_SHOWN = _README.partition("    $ a2a-inspect show 8\n")[2].partition("\n\n")[0]
+_TASK = _README.partition("A long poll is shown as waiting, not as slow:\n\n")[2].partition("\n\n")[0]
+README_OUTPUT = [*_SHOWN.splitlines(), *_TASK.splitlines()]
+"""Lines of the README that are output of `a2a-inspect show`."""
+
+
 def test_a_new_user_finds_the_lost_event(tmp_path: Path, window: Terminal) -> None:
     """As in the README: from the demo to the lost event and the reason, in a small terminal."""
     assert run(tmp_path, "a2a-proxy", "demo", "--lossy").code == 0
@@ -45,8 +53,18 @@ def test_a_new_user_finds_the_lost_event(tmp_path: Path, window: Terminal) -> No
     window.sees("FRAME")
     window.types("Enter", "4")
     window.sees("[4 Findings]", "A2A-GEN-001 frame 4", "Generation gap", "The client missed at least one change")
+    window.sees("must act: agent")
     window.types("C-q")
     until(lambda: window.ended)
+    shown = without_values(run(tmp_path, "a2a-inspect", "show", "8").out)
+    for line in README_OUTPUT:
+        pieces = map(without_values, line.strip().split("…"))
+        assert re.search(".*".join(map(re.escape, pieces)), shown), f"the README shows another line: {line}"
+
+
+def without_values(text: str) -> str:
+    """Return a text of `a2a-inspect show` without times, and without the ids of tasks."""
+    return re.sub(r"task [0-9a-f]{8}[0-9a-f-]*|[+]? *[0-9.:]+ [mu]?s\b|[0-9:]{8}[.][0-9]{3}", "-", text)
 
 
 def test_a_recording_is_read_by_keys(tmp_path: Path, window: Terminal) -> None:

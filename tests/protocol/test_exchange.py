@@ -10,7 +10,7 @@ def test_fields_are_the_models() -> None:
     """The state has the model's fields, in its order and with its defaults: repair `protocol/exchange.py` where not."""
     count = len(Exchange.__struct_fields__)
 
-    assert ExchangeState.__struct_fields__[:count] == Exchange.__struct_fields__
+    assert tuple(ExchangeState.__dataclass_fields__)[:count] == Exchange.__struct_fields__
     assert ExchangeState(1, 2, 3, Binding.GRPC, 4).snapshot() == Exchange(1, 2, 3, Binding.GRPC, 4)
 
 

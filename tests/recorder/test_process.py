@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -509,3 +511,38 @@ def test_without_a_relay_there_is_no_end_to_wait_for() -> None:
     watch.wait_for_data(0)
     assert not watch.is_alive
     assert not watch.sleep_before_retry(0.001)
+
+
+class _Cycle:
+    """Refers to itself, so only a collection frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_garbage_is_collected_between_batches() -> None:
+    """Automatic collections are disabled during a batch; the one that is due runs after it, and no other."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    try:
+        gone = weakref.ref(_Cycle())
+        gc.set_threshold(1_000_000)
+        process.collect_garbage()
+        assert gone() is not None
+        gc.set_threshold(1)
+        process.collect_garbage()
+        assert gone() is None
+    finally:
+        gc.set_threshold(*before)
+        gc.enable()
+
+
+def test_automatic_collections_are_disabled_while_recording_only(bench: Make) -> None:
+    one = bench()
+    one.write(story())
+    one.end()
+    enabled: list[bool] = []
+    record_session(one.folder.path, -1, lambda status, at: enabled.append(gc.isenabled()))
+    assert False in enabled
+    assert gc.isenabled()

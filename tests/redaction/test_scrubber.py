@@ -18,7 +18,7 @@ from a2a_proxy.redaction.json_walk import redact_json
 from a2a_proxy.redaction.protobuf_walk import find_shapes
 from a2a_proxy.redaction.protobuf_walk import redact_message as walk_protobuf
 from a2a_proxy.redaction.scrubber import Scrubber
-from a2a_proxy.redaction.secret_patterns import may_hold_secret
+from a2a_proxy.redaction.secret_patterns import find_secrets, may_hold_secret
 
 SECRET = "cAnary7f3Qx9Zk2w"
 SEND = "lf.a2a.v1.SendMessageRequest"
@@ -157,3 +157,11 @@ def test_a_string_of_six_bytes_is_searched_and_a_shorter_one_is_a_secret_by_its_
     scrubber.learn_secret(b"h8nt3r")
     assert scrubber.redact_string(b"h8nt3r", None, False) == scrubber.make_label(b"h8nt3r")
     assert scrubber.redact_string(b"", "password", False) is None
+
+
+@given(st.text("0123456789abcdef-", max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_ids_without_further_characters_hold_no_secret(text: str) -> None:
+    """The sieve lets such text pass without a search: UUIDs and numbers are most of the short texts."""
+    assert not may_hold_secret(text.encode())
+    assert find_secrets(text.encode()) == []

@@ -168,6 +168,35 @@ def test_the_next_origin_waits_for_the_whole_answer(play: Play) -> None:
     play(story())
 
 
+def test_an_origin_that_closes_before_the_next_request(play: Play) -> None:
+    """The client gets the whole answer and then the end, as from the origin; the next origin sees no connection."""
+
+    async def story() -> None:
+        dialled = 0
+
+        async def last(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await read_head(reader)
+            writer.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
+            writer.close()
+
+        async def second(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            nonlocal dialled
+            dialled += 1
+            writer.close()
+
+        async with agent(last) as one, agent(second) as two, forwarding() as bench:
+            for _ in range(20):
+                reader, writer = await bench.connect()
+                writer.write(get(one) + get(two))
+                assert await read_answer(reader) == b"ok"
+                assert await reader.read() == b""
+                writer.close()
+            await until(lambda: not bench.relay.stats.open)
+            assert dialled == 0
+
+    play(story())
+
+
 @pytest.mark.parametrize("until_close", [False, True])
 def test_http_1_0_and_answers_until_close(play: Play, until_close: bool) -> None:
     """The client of an origin that closes is closed too, after the whole answer."""

@@ -10,6 +10,8 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
+import grpc
+import grpc.aio
 import msgspec
 import pytest
 import trustme
@@ -24,7 +26,7 @@ from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.tls import Trust
 from a2a_proxy.relay.tunnel import Interception
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import ForwardBench, Handler, Story, agent, echo, forwarding
+from support_relay import SECONDS, ForwardBench, Handler, Story, agent, echo, forwarding
 
 Play = Callable[[Story], None]
 GET = b"GET / HTTP/1.1\r\nHost: agent.test\r\n\r\n"
@@ -141,6 +143,39 @@ def test_the_client_gets_what_the_origin_takes(
             assert bench.journal.data(Direction.TO_AGENT) == bench.journal.data(Direction.TO_CLIENT) == data
             assert bench.notes == []
         server.close()
+
+    play(story())
+
+
+def test_grpc_with_tls(
+    play: Play, authority: Authority, ca: trustme.CA, editing: EditPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Grpcio with `grpc_proxy`: HTTP/2 to both sides, and the messages are recorded as plain text."""
+    for name in ("no_grpc_proxy", "no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "")
+
+    async def story() -> None:
+        async def handle(request: bytes, _: object) -> bytes:
+            return request + b"!"
+
+        cert = ca.issue_cert("localhost")
+        server = grpc.aio.server()
+        handlers = {"Call": grpc.unary_unary_rpc_method_handler(handle)}
+        server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("test.Service", handlers)])
+        pair = (cert.private_key_pem.bytes(), b"".join(pem.bytes() for pem in cert.cert_chain_pems))
+        port = server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+        await server.start()
+        async with forwarding(editing=editing, interception=intercepting(authority, "private")) as bench:
+            monkeypatch.setenv("grpc_proxy", f"http://127.0.0.1:{bench.port}")
+            trusted = grpc.ssl_channel_credentials(authority.certificate_pem)
+            async with grpc.aio.secure_channel(f"localhost:{port}", trusted) as channel:
+                call = channel.unary_unary("/test.Service/Call")
+                assert await call(b"hello", timeout=SECONDS) == b"hello!"
+            (facts,) = bench.opened()
+            assert (facts["upstream"], facts["tls"]["alpn"]) == (f"https://localhost:{port}", "h2")
+            assert bench.journal.data(Direction.TO_AGENT).startswith(PREFACE)
+            assert b"hello!" in bench.journal.data(Direction.TO_CLIENT)
+        await server.stop(None)
 
     play(story())
 

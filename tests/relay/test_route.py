@@ -34,7 +34,7 @@ def test_invalid_listen_addresses_are_refused(text: str) -> None:
         assert "\n" not in line
 
 
-@pytest.mark.parametrize(("text", "port"), [("7000", 7000), ("host", 9000)])
+@pytest.mark.parametrize(("text", "port"), [("7000", 7000), ("host", 9000), ("80000", 9000)])
 def test_the_hint_for_a_bare_number_is_a_port(text: str, port: int) -> None:
     """`7000` is meant as `:7000`."""
     with pytest.raises(RouteError) as caught:

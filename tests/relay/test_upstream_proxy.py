@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
+import socket
 from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.clock import session_clock
+from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.host_patterns import HostPattern
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream
@@ -111,6 +113,37 @@ def test_a_proxy_that_does_not_lead_there(play: Play, answer: bytes, words: str,
                 assert words in text.decode()
                 assert [hint in note.hint for note in bench.notes] == [True] * bool(hint)
                 writer.close()
+
+    play(story())
+
+
+def test_a_proxy_that_is_this_one(play: Play) -> None:
+    """It would send each request to itself, until no descriptor is left."""
+
+    async def story() -> None:
+        with socket.socket() as reserved:  # a port that is free until the relay has it
+            reserved.bind(("127.0.0.1", 0))
+            port = reserved.getsockname()[1]
+        through, notes = UpstreamProxy.parse(f"localhost:{port}"), list[ConsoleNote]()
+        route = Route(Listen.parse(":0"), Upstream.parse(AGENT))
+        listens = [Listen.parse(f"127.0.0.1:{port}")]
+        relay = Relay([route], session_clock(), EditPolicy(), notes.append, listens, proxy=through)
+        await relay.bind_listeners()
+        journal = MemoryJournal()
+        relay.accept_connections(journal)
+        get = b"GET http://agent.test:8000/ HTTP/1.1\r\nHost: agent.test:8000\r\n\r\n"
+        for bench, sent in (
+            (Bench(relay, journal, notes), get.replace(b"http://agent.test:8000", b"")),
+            (ForwardBench(relay, journal, notes), get),
+            (ForwardBench(relay, journal, notes), b"CONNECT agent.test:8000 HTTP/1.1\r\n\r\n"),
+        ):
+            reader, writer = await bench.connect()
+            writer.write(sent)
+            text = (await reader.read()).decode()
+            assert f"the upstream proxy localhost:{port}: it is a port of the proxy itself" in text
+            writer.close()
+        assert relay.stats.total == 3
+        await relay.stop()
 
     play(story())
 

@@ -8,6 +8,7 @@ Commands:
 - `main`: definitions of all commands and options
 - `demo`: `a2a-proxy demo`
 - `drive`: `a2a-proxy drive` (package)
+- `command`: `a2a-proxy run` (package)
 - `run`: one run of the proxy
 - `stdio`: `a2a-proxy stdio`
 - `replay`: `a2a-proxy replay`

@@ -17,7 +17,7 @@ from a2a_proxy.relay.route import LOOPBACK, Listen, RouteError, format_address
 if TYPE_CHECKING:
     from a2a_proxy.certificates.authority import Authority
 
-_PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "grpc_proxy")
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "grpc_proxy")
 _EXCEPTION_VARIABLES = ("NO_PROXY", "no_proxy", "no_grpc_proxy")
 _NEW_CLIENTS = (
     "clients on other machines:    a2a-proxy ca export -o a2a-proxy-ca.pem\n"
@@ -25,9 +25,14 @@ _NEW_CLIENTS = (
 )
 
 
+def is_cryptography_installed() -> bool:
+    """Return whether the extra `tls` is installed."""
+    return importlib.util.find_spec("cryptography") is not None
+
+
 def require_cryptography(feature: str) -> None:
     """Raises UserError if the extra `tls` is not installed."""
-    if importlib.util.find_spec("cryptography") is None:
+    if not is_cryptography_installed():
         raise UserError(f"{feature} needs cryptography", "install it: pip install 'a2a-proxy[tls]'")
 
 
@@ -98,7 +103,7 @@ def trust_variables(certificate: bytes, folder: Path) -> dict[str, str]:
 def proxy_variables(address: str) -> dict[str, str]:
     """Return the variables with which programs send all traffic to the forward proxy at `address` (`host:port`)."""
     return {
-        **dict.fromkeys(_PROXY_VARIABLES, f"http://{address}"),
+        **dict.fromkeys(PROXY_VARIABLES, f"http://{address}"),
         **dict.fromkeys(_EXCEPTION_VARIABLES, ""),
         "NODE_USE_ENV_PROXY": "1",
     }

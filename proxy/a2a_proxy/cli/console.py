@@ -413,8 +413,10 @@ def healed_object(status: GapClosedStatus) -> dict[str, object]:
     }
 
 
-def make_console(log_format: str, *, quiet: bool, verbose: bool = False) -> Console:
-    """Return the console of the chosen log format; `verbose`: as text, print information too."""
+def make_console(log_format: str, *, quiet: bool, verbose: bool = False, out: TextIO | None = None) -> Console:
+    """Return the console of the chosen log format, which prints calls to `out` (default: stdout); `verbose`: as text,
+    print information too."""
+    out = out or sys.stdout
     if log_format == "json":
-        return JsonConsole(sys.stdout, quiet=quiet)
-    return TextConsole(sys.stdout, sys.stderr, quiet=quiet, verbose=verbose)
+        return JsonConsole(out, quiet=quiet)
+    return TextConsole(out, sys.stderr, quiet=quiet, verbose=verbose)

@@ -234,7 +234,10 @@ def _refuse_group_options(command: str, options: list[str]) -> None:
 @click.option("--lossy", is_flag=True, help="Add a conversation in which the agent loses an event: find it.")
 @click.pass_context
 def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
-    """Record a built-in agent and client: streaming, artifacts in chunks, input-required."""
+    """Record a built-in agent and client: streaming, artifacts in chunks, input-required.
+
+    One call fails on purpose: it asks for a task that does not exist.
+    """
     from a2a_proxy.cli.demo import run_demo
 
     context.exit(run_demo(record, lossy=lossy))
@@ -280,6 +283,83 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     from a2a_proxy.cli.stdio import run_stdio, stdio_config
 
     run_stdio(stdio_config(command=command, **typed))
+
+
+@cli.command(
+    "run",
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
+    short_help="Run a command, and record the A2A calls between all its processes.",
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="A2A_PROXY_RECORD",
+    help="File of the recording.",
+)
+@click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials unredacted.")
+@add_redaction_options
+@click.option(
+    "--journal-max",
+    default="4GiB",
+    show_default=True,
+    metavar="SIZE",
+    envvar="A2A_PROXY_JOURNAL_MAX",
+    help="Traffic not yet recorded takes at most this much disk.",
+)
+@click.option(
+    "--intercept",
+    multiple=True,
+    metavar="PATTERN",
+    help="Read TLS to these hosts: HOST, *.example.com, HOST:PORT, private (the default) or *.",
+)
+@click.option("--pass", "passed", multiple=True, metavar="PATTERN", help="Leave TLS to these hosts unread.")
+@click.option(
+    "--java",
+    is_flag=True,
+    help="Lead the traffic of JVMs through the proxy too; each prints a line about JAVA_TOOL_OPTIONS then.",
+)
+@click.option(
+    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
+)
+@click.option("--upstream-insecure", is_flag=True, help="Do not verify the agents' certificates.")
+@click.option(
+    "--upstream-proxy",
+    metavar="URL",
+    envvar="A2A_PROXY_UPSTREAM_PROXY",
+    help="Reach agents on other machines through this HTTP proxy, instead of that of HTTPS_PROXY or HTTP_PROXY.",
+)
+@click.option(
+    "--live",
+    type=click.Choice(["auto", "bidi", "1975", "2153"]),
+    default="auto",
+    show_default=True,
+    help="The proposal whose messages SendLiveMessage carries; auto detects it.",
+)
+@click.option("--propagate", is_flag=True, help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(["error", "warning", "info", "never"]),
+    default="never",
+    show_default=True,
+    envvar="A2A_PROXY_FAIL_ON",
+    help="If the command exits with 0, exit with 1 if a finding has at least this severity.",
+)
+@add_follower_options
+@log_format
+@click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
+@click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def run(command: tuple[str, ...], *, java: bool, **typed: Any) -> None:
+    """Run COMMAND, and record the A2A calls that its processes make through HTTP_PROXY.
+
+    The variables are set for the command alone. Its streams, signals and exit code are unchanged; the proxy prints to
+    stderr. Connections past the proxy are reported (Linux).
+    """
+    from a2a_proxy.cli.command.run import run_command
+    from a2a_proxy.cli.config import ProxyArguments
+
+    run_command(command, ProxyArguments(listen=(), upstream=(), **typed), java=java)
 
 
 @cli.command("wrap-card", short_help="Print an agent card whose stdio command is wrapped in the proxy.")

@@ -76,6 +76,8 @@ class ReplayTextConsole:
         self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
         if script.missing:
             self._err(f"a2a-proxy: warning: the recording is not complete: {make_visible(script.missing)}")
+        for fault in script.faults:
+            self._err(f"fault: {make_visible(fault)}")
         for gap in found:
             on = f" on {_BINDING_NAMES[gap.binding]}" if gap.binding is not None else ""
             self._err(f"not served{on}: {_format_places(gap.places)}: {make_visible(gap.reason)}")
@@ -173,6 +175,7 @@ class ReplayJsonConsole:
             calls=len(script.calls),
             not_served=msgspec.to_builtins(found),
             missing=script.missing,
+            faults=script.faults,
             card=[str(each) for each in cards.offered_bindings] if cards.has_card else None,
             warnings=[text for text, _ in cards.card_notes()] if not self._is_stdio else [],
         )

@@ -40,7 +40,7 @@ from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import RouteError, Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
-from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.server import ClientProcessesProtocol, Relay
 from a2a_proxy.relay.tls import key_log_file
 
 _END_SECONDS = 2.0
@@ -72,12 +72,22 @@ def run_proxy(config: ProxyConfig) -> int:
 class ProxyRun:
     """One run, from the first socket to the last row."""
 
-    def __init__(self, config: ProxyConfig, work: ProxyWork | None = None, console: Console | None = None) -> None:
-        """Create the run. `work` is called with the listening addresses; the run ends with it, else with a signal."""
+    def __init__(
+        self,
+        config: ProxyConfig,
+        work: ProxyWork | None = None,
+        console: Console | None = None,
+        client_processes: ClientProcessesProtocol | None = None,
+    ) -> None:
+        """Create the run. `work` is called with the listening addresses; the run ends with it, else with a signal.
+        Without `client_processes` the processes of clients stay unknown."""
         self.command = ("a2a-proxy", *sys.argv[1:])
         """The command line stored in the recording, after its redaction."""
+        self.connections = -1
+        """Number of recorded connections; -1 before the end, or if the recording is not finished."""
         self._config = config
         self._work = work
+        self._client_processes = client_processes
         self._console = console or make_console(config.log_format, quiet=config.quiet, verbose=config.verbose)
         wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
@@ -106,6 +116,8 @@ class ProxyRun:
             config.upstream_proxy,
             None if config.interception is None else make_interception(config.interception),
         )
+        if self._client_processes is not None:
+            relay.identify_clients(self._client_processes)
         await self._relay_only(relay)  # first, so that a busy port leaves no files
         try:
             relay.reserve_addresses(await self._metrics.bind_port())
@@ -184,7 +196,8 @@ class ProxyRun:
         if self._work is None:
             await stop
             return
-        addresses = [address for _, addresses in relay.bound_addresses for address in addresses]
+        groups = [addresses for _, addresses in relay.bound_addresses] + relay.forward_addresses
+        addresses = [address for group in groups for address in group]
         task = asyncio.ensure_future(self._work(addresses))
         await asyncio.wait((task, stop), return_when=asyncio.FIRST_COMPLETED)
         stop.cancel()
@@ -292,8 +305,12 @@ class ProxyRun:
 
     def _announce_interception(self, relay: Relay) -> None:
         policy = self._config.interception
-        if policy is not None:
-            hosts = ", ".join(pattern.text for pattern in policy.intercept)
+        if policy is None:
+            return
+        hosts = ", ".join(pattern.text for pattern in policy.intercept)
+        if self._work is not None:
+            self._console.show_note(f"TLS to {hosts} is opened", loud=False)
+        else:
             self._console.show_note(
                 f"TLS to {hosts} is opened: clients must trust the proxy",
                 f'in their shell: eval "$(a2a-proxy ca env --forward {relay.forward_addresses[0][0]})"',
@@ -370,9 +387,9 @@ class ProxyRun:
     def _install_signal_handlers(self) -> None:
         loop = asyncio.get_running_loop()
         for number in end_signals():
-            loop.add_signal_handler(number, self._on_signal, number)
+            loop.add_signal_handler(number, self.interrupt, number)
 
-    def _on_signal(self, number: int) -> None:
+    def interrupt(self, number: int) -> None:
         """Stop; at the second Ctrl-C or SIGTERM leave the rest to `recover`.
 
         SIGHUP does not count: the kernel and a shell may each send one, and a supervisor SIGTERM too.
@@ -410,6 +427,7 @@ class ProxyRun:
                 told, before = now, behind
         outcome = keeper.outcome
         if isinstance(outcome, RecorderDone):
+            self.connections = outcome.connections
             await self._followers.end_followers(self._leave_now)
             self._console.show_status(outcome)
             return int(has_failing_finding(outcome, self._config.fail_on))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import threading
@@ -22,12 +21,12 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
+from a2a_proxy.cli.command.launcher import command_error
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.follower_options import FollowerArguments, FollowerOptions, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model import name_json
-from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import recording_name
 from a2a_proxy.recording.store.file_header import check_writable
@@ -41,8 +40,6 @@ if TYPE_CHECKING:
 
 _LOG_NAME = "stdio"
 """Name of the followers' log, as a hook's log has one."""
-EXIT_NOT_FOUND, EXIT_NOT_RUN = 127, 126
-"""Exit codes, as a shell uses them."""
 _DISK_SECONDS = 2.0
 """Seconds that a disk which writes nothing may delay the end."""
 _LAUNCH_SECONDS = 5.0
@@ -88,7 +85,7 @@ def run_stdio(config: StdioConfig) -> NoReturn:
         UserError: the agent cannot be started or recorded; nothing has been created.
     """
     if not config.command:
-        raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- npx run my-agent")
+        raise UserError("the agent's command is missing", "for example: a2a-proxy stdio -- python my_agent.py")
     if config.record is not None:
         _check_recording(config.record)
     clock = session_clock()
@@ -206,18 +203,10 @@ def _make_session_file(config: StdioConfig, started: int) -> SessionFile:
 
 
 def _start_agent(command: tuple[str, ...]) -> StdioRelay:
-    name = command[0]
     try:
         return StdioRelay(command)
     except OSError as wrong:
-        if isinstance(wrong, FileNotFoundError) and shutil.which(name) is None:
-            hint = "check the spelling and the PATH, or name it with its folder; no shell reads the command"
-            raise UserError(f"command not found: {name}", hint, EXIT_NOT_FOUND) from wrong
-        if isinstance(wrong, FileNotFoundError):
-            hint = "check its first line: " + shell_line("head", "-1", shutil.which(name) or name)
-            raise UserError(f"cannot run {name}: its interpreter is missing", hint, EXIT_NOT_RUN) from wrong
-        hint = "is it a program? try: " + shell_line("chmod", "+x", name)
-        raise UserError(f"cannot run {name}: {(wrong.strerror or str(wrong)).lower()}", hint, EXIT_NOT_RUN) from wrong
+        raise command_error(command[0], wrong) from wrong
 
 
 def _ignore_timer(_seconds: float, _callback: object) -> None:

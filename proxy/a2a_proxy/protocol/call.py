@@ -290,7 +290,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
 
     def count_bytes(self, event: Head | Body) -> None:
         """Add the bytes of an event to the count of its direction."""
-        if event.direction == TO_AGENT:
+        if event.direction is TO_AGENT:
             self.exchange.bytes_to_agent += event.end - event.start
         else:
             self.exchange.bytes_to_client += event.end - event.start

@@ -125,6 +125,8 @@ class _TaskRecord(msgspec.Struct, gc=False):
     none."""
     dropped: int = 0
     """States that were counted and dropped from `states`, oldest first."""
+    is_changed: bool = False
+    """Whether the record is among the changes that have not been reported."""
 
     def snapshot(self) -> Task:
         """Return the current task."""
@@ -184,6 +186,7 @@ class TaskTracker:
         afterwards."""
         tasks = [track.snapshot() for track in self._changed.values()]
         for key, record in self._changed.items():
+            record.is_changed = False
             self._file_if_finished(key, record)
         self._changed.clear()
         return tasks
@@ -196,6 +199,8 @@ class TaskTracker:
     def mark_all_changed(self) -> None:
         """Count all tasks as changed."""
         self._changed = dict(self._records)
+        for record in self._records.values():
+            record.is_changed = True
 
     def load(self, tasks: Iterable[Task]) -> None:
         """Load the tasks of an earlier run, the longest idle first; tasks that were followed from their start are
@@ -233,6 +238,7 @@ class TaskTracker:
         tracker = cls()
         for saved in state:
             record = msgspec.convert(saved, _TaskRecord)
+            record.is_changed = False
             tracker._store_record((record.agent, record.task_id), record)
         return tracker
 
@@ -309,14 +315,15 @@ class TaskTracker:
                 self._healed.append((record.task_id, each.gap))
 
     def _touch_record(self, record: _TaskRecord, frame: Frame, exchange: TaskExchangeView, from_agent: bool) -> None:
-        key = (record.agent, record.task_id)
         if frame.at > record.last:
             record.last = frame.at
         if exchange.tenant and not record.tenant:
             record.tenant = exchange.tenant
         if exchange.id not in record.exchanges:
             self._add_exchange(record, exchange, from_agent)
-        if self._changed.get(key) is not record:
+        if not record.is_changed:
+            record.is_changed = True
+            key = (record.agent, record.task_id)
             self._changed[key] = record
             self._store_record(key, record)
 

@@ -7,6 +7,7 @@ decoders from the last snapshot, decodes up to the committed position without st
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import select
 import time
@@ -209,7 +210,19 @@ class _RecorderLoop:
         return resume_point
 
     def run(self) -> None:
-        """Record until END, or until the relay has exited and the journal is read to its end."""
+        """Record until END, or until the relay has exited and the journal is read to its end.
+
+        Garbage is collected between batches only: within a batch a collection examines thousands of rows and
+        observations, none of which is garbage.
+        """
+        gc.disable()
+        try:
+            self._record_batches()
+        finally:
+            gc.enable()
+        self._finish_session()
+
+    def _record_batches(self) -> None:
         committed_at = 0
         self._crashes.note_start()
         if self._unsaved:
@@ -235,11 +248,11 @@ class _RecorderLoop:
                 self._commit_changes(now, force=is_careful and has_more)
                 committed_at = now
             if ended:
-                break
+                return
+            collect_garbage()
             self._leave_time(work if has_more else 0, now)
             if not has_more:
                 self._relay.wait_for_data(max(committed_at + _COMMIT_INTERVAL - now, 1_000_000))
-        self._finish_session()
 
     def _leave_time(self, work: int, now: int) -> None:
         """Leave processor time to the relay while it lives: by the priority, or by a pause after `work` ns."""
@@ -385,6 +398,15 @@ class _RecorderLoop:
         done = summarize_session(self._path, session, lost=lost, clean=clean)
         file_layout.delete_journal(self._folder)
         self._send_now(done)
+
+
+def collect_garbage() -> None:
+    """Run the collection that is due by the thresholds of `gc`, which does not run by itself while it is disabled."""
+    due = [
+        at for at, (count, limit) in enumerate(zip(gc.get_count(), gc.get_threshold(), strict=True)) if count > limit
+    ]
+    if due and not due[0]:
+        gc.collect(due[-1])
 
 
 def _redaction_key() -> bytes:

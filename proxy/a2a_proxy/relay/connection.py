@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction, PassedFacts, TlsFacts
+from a2a_proxy.model.chunk import ChunkKind, ClientProcess, ConnectionFacts, DialFacts, Direction, PassedFacts, TlsFacts
 from a2a_proxy.relay import tcp
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection_editing import (
@@ -30,7 +30,6 @@ from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
-from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream, explain_handshake_error
@@ -81,6 +80,8 @@ class RelayContext(msgspec.Struct, frozen=True):
     show_note: ShowNote
     is_own: IsRefused
     """Whether this process listens on one of the addresses, with this port."""
+    process_of: Callable[[str], ClientProcess | None]
+    """Returns the process of the client at an address (`host:port`), or None."""
     proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -320,12 +321,14 @@ class ProxyConnection:
             self._join_agent(leg.transport)
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
+        client = tcp.socket_name(transport, "peername")
         facts = ConnectionFacts(
-            tcp.socket_name(transport, "peername"),
+            client,
             tcp.socket_name(transport, "sockname"),
             self._route.upstream.text,
             tls=self.client_tls,
             forwarded=self._listener.forwarded,
+            client_process=self.context.process_of(client),
         )
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._refusal_reason:
@@ -387,7 +390,7 @@ class ProxyConnection:
                 lambda: self.agent,
                 tls=self.context.tls,
                 protocols=(protocol,),
-                is_refused=self.context.is_own if self._listener.forwarded else None,
+                is_refused=self.context.is_own if self._listener.forwarded or self.context.proxy else None,
                 proxy=self.context.proxy,
             )
         except DialError as error:
@@ -649,6 +652,7 @@ class ProxyConnection:
         self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
+        from a2a_proxy.relay.problem import unreachable
         from a2a_proxy.relay.refusal import make_refusal
 
         data = b"".join(self._held_data)

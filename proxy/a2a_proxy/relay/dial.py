@@ -58,7 +58,7 @@ async def dial_upstream(
     """
     connect = partial(_connect_tls, tls or Tls(Trust()), protocols) if upstream.tls else _connect_tcp
     if sock is None and proxy is not None and proxy.leads_to(upstream):
-        sock = await connect_socket(upstream, seconds, proxy=proxy)
+        sock = await connect_socket(upstream, seconds, is_refused=is_refused, proxy=proxy)
     try:
         async with asyncio.timeout(seconds):
             if sock is None:
@@ -90,7 +90,7 @@ async def connect_socket(
             if proxy is None or not proxy.leads_to(upstream):
                 await _dial_first_reachable(upstream, connect, is_refused)
             else:
-                await _connect_through(proxy, upstream, connect, connected, seconds)
+                await _connect_through(proxy, upstream, connect, connected, seconds, is_refused)
         return connected.pop()
     except TimeoutError:
         raise DialError(f"no answer within {seconds:g} s") from None
@@ -100,13 +100,18 @@ async def connect_socket(
 
 
 async def _connect_through(
-    proxy: UpstreamProxy, upstream: Upstream, connect: Connect, connected: list[socket.socket], seconds: float
+    proxy: UpstreamProxy,
+    upstream: Upstream,
+    connect: Connect,
+    connected: list[socket.socket],
+    seconds: float,
+    is_refused: IsRefused | None,
 ) -> None:
     from a2a_proxy.relay.upstream_proxy import ProxyAnswerError, ask_proxy
 
     where = f"the upstream proxy {proxy.address.address}"
     try:
-        await _dial_first_reachable(proxy.address, connect, None)
+        await _dial_first_reachable(proxy.address, connect, is_refused)
         await ask_proxy(connected[0], proxy, upstream, seconds)
     except DialError as error:
         raise DialError(f"{where}: {error}", "check --upstream-proxy") from None

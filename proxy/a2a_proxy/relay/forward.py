@@ -55,7 +55,7 @@ class ForwardClient(asyncio.Protocol):
         """Bytes of the origin that were forwarded and wait for a turn of the event loop to be scanned."""
         self._is_full = False
         """Whether the client reads more slowly than bytes are sent to it."""
-        self._fin_received = False
+        self._fin_received = self._fin_sent = False
         self._is_lost = False
         self._turn = -1.0
         self._responder: RefusalResponder | None = None
@@ -140,7 +140,7 @@ class ForwardClient(asyncio.Protocol):
             if sent:
                 self._deliver(sent)
             data = data[position:]
-            if http.next_origin is None or not self._is_idle:
+            if http.next_origin is None or not self._is_idle or self._is_over:
                 break
             self._begin_connection()
         self._is_waiting = bool(data or http.next_origin is not None or http.refusal is not None)
@@ -159,6 +159,11 @@ class ForwardClient(asyncio.Protocol):
     @property
     def _is_idle(self) -> bool:
         return self._http.is_idle and not self._is_full
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether the client expects no more responses, because the origin has closed the connection or will."""
+        return self._http.is_last or self._fin_sent
 
     def _begin_connection(self) -> None:
         """Begin a connection to the next origin; the previous one ends."""
@@ -185,6 +190,8 @@ class ForwardClient(asyncio.Protocol):
             self.close()
         elif not self._is_idle:
             return
+        elif self._is_over and (http.next_origin is not None or http.refusal is not None):
+            self.close()
         elif http.refusal is not None:
             problem, http.refusal = http.refusal, None
             self._refuse(problem, _REQUEST)
@@ -260,6 +267,12 @@ class ForwardClient(asyncio.Protocol):
                 leg.pause_writing()
             else:
                 leg.resume_writing()
+
+    def write_eof(self) -> None:
+        """Send FIN to the client, because the origin sent one."""
+        assert self._transport is not None
+        self._fin_sent = True
+        self._transport.write_eof()
 
     def set_reading(self) -> None:
         """Read from the client or stop, after the connection has changed its wish."""
@@ -342,7 +355,7 @@ class LentTransport(asyncio.Transport):
 
     def write_eof(self) -> None:
         """Send FIN to the client after the buffered bytes."""
-        self._real.write_eof()
+        self._client.write_eof()
 
     def close(self) -> None:
         """Close the client's connection, because the origin has closed."""

@@ -8,6 +8,7 @@ import re
 import msgspec
 
 HTTP_PORT, HTTPS_PORT = 80, 443
+_MAX_PORT = 65535
 LOOPBACK = ("127.0.0.1", "::1")
 
 _UNIX_SOCKET = re.compile(r"unix:|\.{0,2}/|~/", re.IGNORECASE)
@@ -50,7 +51,7 @@ class Listen(msgspec.Struct, frozen=True):
             )
         host, port = _split_authority(text)
         if port is None:
-            hint = f"write --listen :{text}" if text.isdigit() else "write --listen :9000"
+            hint = f"write --listen :{text}" if text.isdigit() and int(text) <= _MAX_PORT else "write --listen :9000"
             raise RouteError(f"cannot listen on {text!r}: no port", hint)
         return cls(host, port)
 
@@ -192,6 +193,6 @@ def _split_authority(text: str) -> tuple[str, int | None]:
 
 
 def _parse_port(digits: str, text: str) -> int:
-    if not (digits.isascii() and digits.isdigit()) or int(digits) > 65535:
+    if not (digits.isascii() and digits.isdigit()) or int(digits) > _MAX_PORT:
         raise RouteError(f"{digits!r} in {text!r} is not a port", "a port is a number from 0 to 65535")
     return int(digits)

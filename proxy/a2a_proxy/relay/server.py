@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from a2a_proxy.model.chunk import ChunkKind, Direction, TlsFacts
+from a2a_proxy.model.chunk import ChunkKind, ClientProcess, Direction, TlsFacts
 from a2a_proxy.relay.bind import bind_listener, bind_next_port
 from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
-from a2a_proxy.relay.first_bytes import peek_bytes
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
@@ -47,6 +46,16 @@ class JournalWriterProtocol(Protocol):
 
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
         """Append one record."""
+
+
+class ClientProcessesProtocol(Protocol):
+    """Finds the processes of clients on this machine (`cli.command.client_processes`)."""
+
+    async def learn(self, client: str, listener: str) -> None:
+        """Look up the process of the client at `client`, connected to `listener` (both `host:port`). Never raises."""
+
+    def get(self, client: str) -> ClientProcess | None:
+        """Return the process of this client, or None if it is unknown."""
 
 
 class RelayStats(msgspec.Struct, frozen=True):
@@ -82,6 +91,7 @@ class Relay:
         self._forwards, self._proxy, self._interception = tuple(forwards), proxy, interception
         self._clock = clock
         self._editing, self._show_note = editing, show_note
+        self._client_processes: ClientProcessesProtocol | None = None
         self._tls = Tls(editing.trust)
         self._client_tls = client_tls
         self._handshakes: set[asyncio.Task[None]] = set()
@@ -109,6 +119,10 @@ class Relay:
     def is_loopback_only(self) -> bool:
         """Whether only this machine can connect to any of the listeners for one agent."""
         return all(listener.loopback for listener, _ in self._sockets)
+
+    def identify_clients(self, processes: ClientProcessesProtocol) -> None:
+        """Look up the process of each client. Must be called before `accept_connections`."""
+        self._client_processes = processes
 
     def reserve_addresses(self, addresses: Iterable[str]) -> None:
         """Refuse these addresses (`host:port`) as targets of a forward proxy, as the relay's own are refused."""
@@ -164,6 +178,7 @@ class Relay:
             self._tls,
             self._show_note_once,
             self._is_own,
+            self._process_of,
             self._proxy,
         )
         for listener, sockets in self._sockets:
@@ -260,6 +275,15 @@ class Relay:
         self._accept_tasks.add(task)
         task.add_done_callback(self._accept_tasks.discard)
 
+    async def _learn_process(self, client: socket.socket) -> None:
+        """Look up the client's process, so that the connection's first record has it. Raises OSError: it is gone."""
+        if self._client_processes is not None:
+            names = client.getpeername()[:2], client.getsockname()[:2]
+            await self._client_processes.learn(*(format_address(*name) for name in names))
+
+    def _process_of(self, client: str) -> ClientProcess | None:
+        return self._client_processes.get(client) if self._client_processes is not None else None
+
     def _accept_later(self, work: Coroutine[None, None, None]) -> None:
         """Run the work that precedes a connection; it ends when the relay stops."""
         task = self._context.loop.create_task(work)
@@ -278,9 +302,11 @@ class Relay:
     async def _accept_forward_client(self, client: socket.socket, listen: Listen) -> None:
         """Find out from the first bytes whether the client wants a tunnel, and begin it or its requests."""
         from a2a_proxy.relay import forward, tunnel
+        from a2a_proxy.relay.first_bytes import peek_bytes
 
         origin = partial(self._open_origin, listen)
         try:
+            await self._learn_process(client)
             begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
             if begin == tunnel.METHOD:
                 await tunnel.Tunnel(client, self._context, origin, self._interception).run()
@@ -319,6 +345,7 @@ class Relay:
 
     async def _adopt_client(self, client: socket.socket, connection: ProxyConnection) -> None:
         try:
+            await self._learn_process(client)
             await self._context.loop.connect_accepted_socket(lambda: connection.client, client)
         except OSError:  # the client is already gone
             client.close()

@@ -42,7 +42,7 @@ class StdioAgent:
         """
         _fill_standard_descriptors()
         inherited = _inherited_descriptors()
-        with _hold_signals() as prepare:
+        with hold_signals() as prepare:
             stdin, self.stdin = os.pipe()
             self.stdout, stdout = os.pipe()
             self.stderr, stderr = (-1, stdout) if _is_output_joined() else os.pipe()
@@ -53,7 +53,7 @@ class StdioAgent:
                     stdin=stdin,
                     stdout=stdout,
                     stderr=stderr,
-                    env=_agent_environment(),
+                    env=agent_environment(),
                     close_fds=False,
                     preexec_fn=prepare,  # this process still has a single thread
                 )
@@ -78,7 +78,7 @@ class StdioAgent:
 
 
 @contextmanager
-def _hold_signals() -> Iterator[Callable[[], None]]:
+def hold_signals() -> Iterator[Callable[[], None]]:
     """Block signals until `next_signal` takes them; unblock them if the body fails.
 
     Yields the function that the new process must call before it becomes the agent: it ties the agent's life to this
@@ -88,7 +88,7 @@ def _hold_signals() -> Iterator[Callable[[], None]]:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    libc, parent = _load_libc(), os.getpid()
+    libc, parent = load_libc(), os.getpid()
 
     def prepare() -> None:
         if libc is not None:
@@ -136,12 +136,12 @@ def exit_like(code: int) -> NoReturn:
     if code >= 0:
         os._exit(code)
     number = -code
-    libc = _load_libc()
+    libc = load_libc()
     if libc is not None:
         libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
-    os.kill(os.getpid(), number)
+    signal.raise_signal(number)  # to this thread, because another one may wait for signals of the process
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     os._exit(128 + number)  # the first process of a container is not killed by its own signals
 
@@ -159,7 +159,7 @@ def signal_name(number: int) -> str:
         return f"SIGRTMIN+{number - signal.SIGRTMIN}"
 
 
-def _agent_environment() -> dict[bytes, bytes]:
+def agent_environment() -> dict[bytes, bytes]:
     """Return the environment with which this process was started: an interpreter in the C locale sets LC_CTYPE (PEP
     538)."""
     ours = dict(os.environb)
@@ -201,6 +201,6 @@ def _inherited_descriptors() -> list[int]:
     return found
 
 
-def _load_libc() -> ctypes.CDLL | None:
+def load_libc() -> ctypes.CDLL | None:
     """Return libc for `prctl`, which exists only on Linux, else None."""
     return ctypes.CDLL(None) if sys.platform == "linux" else None

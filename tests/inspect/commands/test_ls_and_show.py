@@ -170,8 +170,8 @@ def test_show_of_a_missing_place_is_an_error(small: Path) -> None:
     done = run(small.parent / "state", "a2a-inspect", "show", small, "99")
     assert (done.code, done.out) == (2, "")
     assert done.err == (
-        f"a2a-inspect: error: there is no exchange 99; this recording has exchanges 1 to 3\n"
-        f"a2a-inspect: hint: list them: a2a-inspect ls {small}\n"
+        f"a2a-inspect: error: {small.name} has no exchange 99; it has #1 to #3\n"
+        f"a2a-inspect: hint: list the exchanges: a2a-inspect ls {small}\n"
     )
 
 
@@ -290,7 +290,7 @@ def test_show_one_frame(small: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert shown("#1.2") == [[2]]
     assert shown("1:1.2", "1.0", "2") == [[0, 2], whole[1]]
     assert shown("1.2", "1") == whole[:1]
-    with pytest.raises(UserError, match=r"has no 1\.99"):
+    with pytest.raises(UserError, match=r"has no frame 1\.99"):
         shown("1.99")
 
 

@@ -82,7 +82,7 @@ async def test_other_files_and_wrong_words_are_refused(tmp_path: Path) -> None:
             ("diff", demo | {"left": "1", "right": "/etc/passwd"}, "/etc/passwd is not a place"),
             ("rules", {"rule": "--markdown"}, "--markdown is not a place"),
             ("ls", demo | {"filter": "tsak:1"}, "tsak"),
-            ("show", demo | {"place": "99"}, "there is no exchange 99"),
+            ("show", demo | {"place": "99"}, "has no exchange 99"),
             ("rules", {"page": 1000}, "there is no such page"),
         ):
             failed, text = await call(client, tool, **arguments)

@@ -120,8 +120,8 @@ def test_show_prints_notes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("words", "more", "wrong"),
     [
-        (("9", "x"), {}, "there is no exchange 9; this recording has exchanges 1 to "),
-        (("2.9", "x"), {}, "this recording has no 2.9"),
+        (("9", "x"), {}, " has no exchange 9; it has #1 to "),
+        (("2.9", "x"), {}, " has no frame 2.9; it has #2.0 to "),
         (("over there", "x"), {}, "is not a place"),
         (("2", "x"), {"delete": True}, "takes a place and nothing else"),
         ((), {"bookmark": True}, "no place given"),

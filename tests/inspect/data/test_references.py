@@ -59,13 +59,50 @@ def test_show_accepts_every_kind_of_place(two: Path, run: Run) -> None:
     assert [number for _, number, _ in shown(task.task_id[:6])] == list(task.exchanges)
 
 
-@pytest.mark.parametrize("words", ["99", "1:2.99", "3:", "0", "b2", "1:2 nosuch", "1:2 99"])
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ("99", "two.a2a.db has no exchange 99; it has #1:1 to #1:7 and #2:1 to #2:27"),
+        ("#99", "two.a2a.db has no exchange #99; it has #1:1 to #1:7 and #2:1 to #2:27"),
+        ("2:99", "two.a2a.db has no exchange 2:99; it has #2:1 to #2:27"),
+        ("1:2.99", "two.a2a.db has no frame 1:2.99; it has #1:2.0 to #1:2.7"),
+        ("2.99", "two.a2a.db has no frame 2.99; it has #1:2.0 to #1:2.7 and #2:2.0 to #2:2.1"),
+        ("1:99.1", "two.a2a.db has no exchange 1:99.1; it has #1:1 to #1:7"),
+        ("3:", "two.a2a.db has no session 3; it has 1 to 2"),
+        ("3:1", "two.a2a.db has no session 3; it has 1 to 2"),
+        ("0", "0 is neither an exchange of two.a2a.db nor the beginning of a task id (4 characters or more)"),
+        ("b2", "b2 is neither an exchange of two.a2a.db nor the beginning of a task id (4 characters or more)"),
+        ("1:2 nosuch", "nosuch is neither an exchange of two.a2a.db nor the beginning of a task id"),
+        ("1:2 99", "two.a2a.db has no exchange 99; it has #1:1 to #1:7 and #2:1 to #2:27"),
+    ],
+)
 @pytest.mark.parametrize("command", ["show", "segments"])
-def test_unknown_references_are_refused(two: Path, run: Run, command: str, words: str) -> None:
-    done = run(command, two, *words.split())
-    assert done[0] == 2
-    kind = "conversation " if command == "segments" else ""
-    assert f"this recording has no {kind}{words.split()[-1]}\n" in done[2]
+def test_an_unknown_reference_is_refused_with_the_existing_ones(
+    two: Path, run: Run, command: str, words: str, error: str
+) -> None:
+    code, _, said = run(command, two, *words.split())
+    assert (code, said.splitlines()[0]) == (2, f"a2a-inspect: error: {error}")
+    assert f": a2a-inspect ls {two}\n" in said
+
+
+def test_at_most_three_sessions_are_listed(tmp_path: Path, run: Run) -> None:
+    files = (SAMPLE, OTHER, *(SAMPLE.with_name(f"{name}.a2a.jsonl") for name in ("lossy", "stdio", "three-agents")))
+    with MultiReader(files) as several:
+        merge_sessions(several, tmp_path / "five.a2a.db")
+    said = run("show", tmp_path / "five.a2a.db", "99")[2]
+    assert said.startswith("a2a-inspect: error: five.a2a.db has no exchange 99; it has #1:1 to #1:")
+    assert " and those of 2 more sessions\n" in said
+
+
+def test_a_folder_is_not_a_place(two: Path, run: Run) -> None:
+    code, _, said = run("show", two, two.parent)
+    assert (code, said.splitlines()[0]) == (2, f"a2a-inspect: error: {two.parent} is a folder, not a recording")
+
+
+def test_segments_of_an_exchange_without_messages(two: Path, run: Run) -> None:
+    code, _, said = run("segments", two, "1:1")
+    error = "a2a-inspect: error: 1:1 of two.a2a.db is not an exchange with messages"
+    assert (code, said.splitlines()[0]) == (2, error)
 
 
 @pytest.mark.parametrize("words", [("note", "0", "x"), ("note", "1:0", "x")])
@@ -83,9 +120,7 @@ def test_diff_requires_the_session_of_an_ambiguous_exchange(two: Path, run: Run,
 @pytest.mark.parametrize("words", [("2", "99"), ("3:", "1:"), ("2.99", "2.3"), ("nosuch", "2")])
 def test_diff_of_a_missing_place_is_an_error(run: Run, words: tuple[str, str]) -> None:
     done = run("diff", SAMPLE, *words)
-    assert (done[0], ("this recording has no " in done[2]) or ("there is no exchange 99" in done[2])) == (2, True), (
-        done[2]
-    )
+    assert (done[0], ("demo.a2a.jsonl has no " in done[2]) or ("nosuch is neither" in done[2])) == (2, True), done[2]
 
 
 @pytest.mark.parametrize("more", [("--json",), ("-f", "err"), ("-p",)])

@@ -16,13 +16,13 @@ DEMO = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 @pytest.mark.parametrize(
     ("words", "where", "said"),
     [
-        ((DEMO, "#99"), "", "there is no exchange #99; this recording has exchanges 1 to 7"),
-        ((DEMO, "2.99", "2.1"), "", "has no 2.99"),
-        ((DEMO, "feedbeef", "#2"), "", "has no feedbeef"),
+        ((DEMO, "#99"), "", "demo.a2a.jsonl has no exchange #99; it has #1 to #7"),
+        ((DEMO, "2.99", "2.1"), "", "demo.a2a.jsonl has no frame 2.99; it has #2.0 to #2.7"),
+        ((DEMO, "feedbeef", "#2"), "", "feedbeef is neither an exchange of demo.a2a.jsonl"),
         ((DEMO, "1", "2", "3"), "", "only two places can be compared"),
         ((DEMO, "#1"), "", "there is no GetAgentCard before #1"),
         ((DEMO, "4d1144cc"), "", "nothing to compare 4d1144cc with"),
-        ((DEMO, "7:", "1:"), "", "has no 7:"),
+        ((DEMO, "7:", "1:"), "", "has no session 7; it has 1"),
         ((DEMO,), "", "has one session"),
         ((DEMO, DEMO, DEMO), "", "name two places"),
         ((DEMO, "./none.db"), "", "none.db"),

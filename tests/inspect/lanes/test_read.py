@@ -163,7 +163,7 @@ def test_the_conversation_is_selected_by_reference(tmp_path: Path) -> None:
     assert lanes(tmp_path, path, "1:2").code == 0
     assert lanes(tmp_path, named("demo")).lines[0].startswith("session 1  task 32bcc13c")
     for words, error in (
-        (("9",), "there is no exchange 9; this recording has exchanges 1 to "),
+        (("9",), "r.db has no exchange 9; it has #1 to "),
         (("1", "2"), "only one conversation can be drawn at a time"),
         (("1", "--json", "--mermaid"), "cannot be combined"),
     ):

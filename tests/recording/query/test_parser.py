@@ -117,6 +117,7 @@ def test_a_tree_survives_its_text(tree: Node) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "at", "incomplete"),
     [
+        ("severity:error", 'unknown field "severity"; did you mean "sev"?', 0, False),
         ("taks:1", 'unknown field "taks"; did you mean "task"?', 0, False),
         ("a http://x", 'unknown field "http"', 2, False),
         ("(a", "this parenthesis is not closed", 0, True),

@@ -73,7 +73,7 @@ def test_several_faults() -> None:
     [
         ("explode #3.1", "is not a fault; the forms are: drop #3.4"),
         ("drop #4.1", "has no call #4"),
-        ("drop #3.9", "#3.9 is not a line of the agent"),
+        ("drop #3.9", "the agent did not send #3.9; it sent the frames 1, 2, 3, 4"),
         ("gen+1 at #3.3", "#3.3 has no generation"),
         ("swap #3.1 #4.1", "lines of two calls"),
     ],

@@ -234,7 +234,12 @@ def test_a_conversation_with_another_amount_is_not_selected() -> None:
     first = conversation(1, f"pay 10 EUR {RUNS[0]}", TASK, echo="x")
     stage = Stage(script(*first, *conversation(3, f"pay 1000 EUR {RUNS[1]}", OTHER, echo="x", then=look)))
     stage.run(stage.ask("SendStreamingMessage", message(f"pay 10 EUR {RUNS[5]}")))
-    assert stage.miss("GetTask", {"id": TASK}).nearest == "#4"
+    miss = stage.miss("GetTask", {"id": TASK})
+    assert miss.nearest == "#4"
+    assert miss.hints[1] == (
+        "#4 belongs to another conversation; to replay only that one: a2a-inspect export talk.a2a.db -f task:33333333 "
+        "-o FILE"
+    )
 
 
 def test_the_message_that_selects_a_conversation_may_be_masked() -> None:

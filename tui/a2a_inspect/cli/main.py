@@ -412,7 +412,7 @@ def show_help(topic: str) -> None:
     """
     from a2a_inspect.commands.manual import show_manual
 
-    show_manual(topic)
+    show_manual(topic, cli.commands)
 
 
 @cli.command("check")

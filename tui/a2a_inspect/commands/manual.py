@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Collection
 from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -12,10 +14,13 @@ import click
 from a2a_proxy.cli.errors import UserError
 
 _INDENT = 16
+_RULE_NAME = re.compile(r"(?:a2a-)?[a-z0-9]+-\d{3}")
 
 
-def show_manual(topic: str) -> None:
+def show_manual(topic: str, commands: Collection[str] = ()) -> None:
     """Print a page, or the list of pages if `topic` is empty; in a terminal formatted and through a pager.
+
+    `commands` are the names for which the error about a missing page refers to `--help`.
 
     Raises:
         UserError: there is no such page.
@@ -25,11 +30,15 @@ def show_manual(topic: str) -> None:
     if not name:
         for page, title in titles.items():
             print(f"{page:{_INDENT}}{title}")
-        print("\nprint one of them: a2a-inspect help TOPIC; a rule: a2a-inspect rules GEN-001")
+        print("\nbegin with: a2a-inspect help commands; a rule: a2a-inspect rules GEN-001")
         return
     if name not in titles:
         close = get_close_matches(name, titles) or [page for page, title in titles.items() if name in title.lower()]
         hint = f"did you mean {' or '.join(close)}? " if close else ""
+        if name in commands:
+            hint = f"the options of the command: a2a-inspect {name} --help; "
+        elif _RULE_NAME.fullmatch(name):
+            hint = f"a rule: a2a-inspect rules {name.upper()}; "
         raise UserError(f"the manual has no page {topic}", f"{hint}list the pages: a2a-inspect help")
     text = _read_page(name)
     if not sys.stdout.isatty():

@@ -62,7 +62,7 @@ class ShowSelection(msgspec.Struct, frozen=True):
             task_ids = {row.exchange.task_id for row in recording.read_exchanges()}
             missing = [word for word in missing if not any(is_task_prefix(word, task) for task in task_ids)]
         if missing:
-            raise no_such_place(recording, *missing)
+            raise no_such_place(recording, missing[0])
 
     def _selected_frames(self, session: int) -> FrameNumbers:
         """Return the frame numbers of exchanges of which only single frames were named."""

@@ -4,13 +4,15 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import shell_line
+from a2a_proxy.present.text import format_count
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import label_place, make_key, split_key
 from a2a_proxy.recording.write.note_writer import NotePlace
@@ -18,6 +20,8 @@ from a2a_proxy.recording.write.note_writer import NotePlace
 _REFERENCE = re.compile(r"#?(?:(\d{1,9}):)?(?:(\d{1,12})(?:\.(\d{1,12}))?)?", re.ASCII)
 _MIN_TASK_PREFIX = 4
 """Minimum characters of a task id prefix."""
+_MAX_SPANS = 3
+"""Maximum sessions of which an error lists the exchanges or frames."""
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -84,16 +88,56 @@ def resolve_places(recording: Recording, text: str) -> list[NotePlace]:
     return [place for place in fitting if _place_exists(recording, place)]
 
 
-def no_such_place(recording: Recording, *text: str) -> UserError:
-    """Return the error for words that name nothing in the recording."""
+def no_such_place(recording: Recording, word: str) -> UserError:
+    """Return the error for a word that names nothing in the recording, with the places that it has."""
+    name = make_visible(Path(recording.path).name)
     listing = shell_line("a2a-inspect", "ls", recording.path)
-    point = parse_reference(text[0])
-    sessions = recording.read_sessions()
-    if len(text) == len(sessions) == 1 and point is not None and point.exchange and point.seq < 0:
-        (last,) = recording.db.execute("SELECT max(id) FROM exchange").fetchone()
-        numbers = f"exchanges 1 to {split_key(last)[1]}" if last else "no exchanges"
-        return UserError(f"there is no exchange {text[0]}; this recording has {numbers}", f"list them: {listing}")
-    return UserError(f"this recording has no {' or '.join(text)}", f"list the exchanges: {listing}")
+    point = parse_reference(word)
+    if point is not None:
+        place, spans = _list_alternatives(recording, word, point)
+        return UserError(f"{name} has no {place}; it has {spans}", f"list the exchanges: {listing}")
+    if Path(word).is_dir():
+        return UserError(f"{word} is a folder, not a recording", f"name a recording, or an exchange of: {listing}")
+    task = "a task id" if len(word) >= _MIN_TASK_PREFIX else f"a task id ({_MIN_TASK_PREFIX} characters or more)"
+    return UserError(
+        f"{word} is neither an exchange of {name} nor the beginning of {task}", f"list exchanges and tasks: {listing}"
+    )
+
+
+def _list_alternatives(recording: Recording, word: str, point: Reference) -> tuple[str, str]:
+    """Return the missing place with its kind, and the places of this kind that exist: `#2.0 to #2.6`."""
+    sessions = [row.id for row in recording.read_sessions()]
+    searched = [each for each in sessions if point.session in (None, each)]
+    if not point.exchange or not searched:
+        return f"session {point.session}", _format_span(str(sessions[0]), str(sessions[-1])) if sessions else "none"
+    label = functools.partial(label_place, with_session=len(sessions) > 1)
+    frames = "SELECT min(seq), max(seq) FROM frame WHERE session = ? AND exchange = ?"
+    exchanges = "SELECT min(id), max(id) FROM exchange WHERE id BETWEEN ? AND ?"
+    spans: list[str] = []
+    if point.seq >= 0:
+        for each in searched:
+            numbers = recording.db.execute(frames, (each, point.exchange)).fetchone()
+            places = [label(each, point.exchange, number) for number in numbers if number is not None]
+            spans += [_format_span(*places)] if places else []
+    if spans:
+        return f"frame {word}", _format_spans(spans)
+    for each in searched:
+        keys = recording.db.execute(exchanges, (make_key(each, 0), make_key(each + 1, 0) - 1)).fetchone()
+        places = [label(*split_key(key)) for key in keys if key is not None]
+        spans += [_format_span(*places)] if places else []
+    return f"exchange {word}", _format_spans(spans)
+
+
+def _format_span(first: str, last: str) -> str:
+    """Return `#2.0 to #2.6`, or only the first place if it is the last one as well."""
+    return " to ".join(dict.fromkeys((first, last)))
+
+
+def _format_spans(spans: list[str]) -> str:
+    """Return `#1:1 to #1:5, #2:1 to #2:7 and those of 3 more sessions`."""
+    if len(spans) > _MAX_SPANS:
+        spans = [*spans[:_MAX_SPANS], f"those of {format_count(len(spans) - _MAX_SPANS, 'more session')}"]
+    return " and ".join(filter(None, (", ".join(spans[:-1]), spans[-1]))) if spans else "none"
 
 
 def _place_exists(recording: Recording, place: NotePlace) -> bool:

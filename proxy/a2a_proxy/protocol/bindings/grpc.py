@@ -86,7 +86,7 @@ class GrpcCall(HttpStreamCall):
         """Decode a piece of the message stream, which may contain any number of messages and parts of messages."""
         direction = event.direction
         exchange = self.exchange
-        if direction == TO_CLIENT:
+        if direction is TO_CLIENT:
             exchange.bytes_to_client += event.end - event.start
         else:
             exchange.bytes_to_agent += event.end - event.start
@@ -105,7 +105,7 @@ class GrpcCall(HttpStreamCall):
             self.handle_undecodable(message, out)
             return
         assert type(message) is GrpcMessage
-        kind = FrameKind.REQUEST if direction == TO_AGENT else self._answer
+        kind = FrameKind.REQUEST if direction is TO_AGENT else self._answer
         if self._live is None:
             how = self._decoders[direction] or self._choose_decoder(direction, message.data)
         else:
@@ -123,7 +123,7 @@ class GrpcCall(HttpStreamCall):
         summary = how.summarise(parsed)
         if summary[6] and self.exchange.dialect is Dialect.V1_0:
             self.exchange.dialect = dialect_with_generation(self.exchange.dialect)
-        if direction == TO_AGENT or how.schema.endswith("AgentCard"):
+        if direction is TO_AGENT or how.schema.endswith("AgentCard"):
             self._learn_from_message(parsed)
         note = self._note_of_other_payload(direction, message.data) if summary is UNKNOWN_SUMMARY else ""
         self.emit_frame(out, direction, kind, message, how.schema, summary, ("", 0, note, framing))

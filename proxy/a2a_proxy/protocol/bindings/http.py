@@ -134,13 +134,17 @@ class HttpCall(HttpStreamCall, HttpExchange):
         self.count_bytes(event)
         inlet = self._bodies[direction]
         events = self._events
-        if events is None or direction == TO_AGENT:
+        if events is None or direction is TO_AGENT:
             inlet.add(event)
+            return
+        found: list[SseEvent] = []
+        if inlet.is_plain:  # as in most streams
+            events.feed(event.data, event.at, event.start, event.end, found)
+            self._deliver_events(found, out)
             return
         before = inlet.problem
         data = inlet.decode_content(event.data)
         if data:
-            found: list[SseEvent] = []
             events.feed(data, event.at, event.start, event.end, found)
             self._deliver_events(found, out)
         if inlet.problem != before:
@@ -269,11 +273,13 @@ class HttpCall(HttpStreamCall, HttpExchange):
 class _BodyInlet:
     """Body of one direction: removes its content coding and collects it."""
 
-    __slots__ = ("_collector", "_decoder")
+    __slots__ = ("_collector", "_decoder", "is_plain")
 
     def __init__(self, headers: Headers) -> None:
         encodings = header_value(headers, b"content-encoding").strip().lower()
         self._decoder = ContentDecoder(encodings) if encodings not in (b"", b"identity") else None
+        self.is_plain = self._decoder is None
+        """Whether the body has no content coding."""
         self._collector = BodyCollector() if other.may_carry_a2a(headers) else BodyCollector(_MAX_OTHER_BODY)
 
     def decode_content(self, data: bytes) -> bytes:
@@ -313,6 +319,7 @@ class _BodyInlet:
         """Return the inlet of a state that `save` returned."""
         inlet = cls(())
         inlet._decoder = state["decoder"] and ContentDecoder.restore(state["decoder"])
+        inlet.is_plain = inlet._decoder is None
         inlet._collector = BodyCollector.restore(state["collector"])
         return inlet
 

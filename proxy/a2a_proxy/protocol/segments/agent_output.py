@@ -215,7 +215,7 @@ class AgentOutput:
             conversation.byte_count = -1
             return True
         if event is _STATUS:
-            return bool(frame.message_id) or (frame.schema == JSON and b'"message"' in frame.payload)
+            return bool(frame.message_id) or (frame.schema == JSON and frame.payload.find(b'"message"') >= 0)
         if event is not _TASK:
             return True
         before, now = conversation.byte_count, _artifact_bytes(frame)

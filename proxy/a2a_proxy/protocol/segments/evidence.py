@@ -47,7 +47,8 @@ NO_EVIDENCE = FrameEvidence()
 def find_evidence(frame: Frame) -> FrameEvidence:
     """Return the evidence in an agent's frame; most payloads are not decoded."""
     payload = frame.payload
-    if b"author" not in payload and b"transfer_to_agent" not in payload and b"interrupted" not in payload:
+    find = payload.find  # not `in`, which with bytes first creates an exception
+    if find(b"author") < 0 and find(b"transfer_to_agent") < 0 and find(b"interrupted") < 0:
         return NO_EVIDENCE
     author = transfer = ""
     tool = interrupted = False

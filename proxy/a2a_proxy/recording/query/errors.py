@@ -31,7 +31,13 @@ class SearchStopped(Exception):
     """The watcher of a search ended it."""
 
 
+_MIN_PREFIX = 3
+"""Minimum number of characters of a known word that is suggested for a word that begins with it."""
+
+
 def suggest_word(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean "task"?`, or an empty string if no known word is similar."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    words = list(known)
+    near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    near = near or [each for each in words if len(each) >= _MIN_PREFIX and word.startswith(each)]
     return f'; did you mean "{near[0]}"?' if near else ""

@@ -17,7 +17,6 @@ from a2a_proxy.recording.store.long_runs import MIN_PIECE_BYTES, find_long_runs,
 _INSERT = f"INSERT INTO frame VALUES ({', '.join('?' * 19)}, NULL)"
 _INSERT_EXTRA = f"INSERT INTO frame VALUES ({', '.join('?' * 20)})"
 """Used only for rows that have `extra`: binding a NULL costs as much as a quarter of a row."""
-_MAX_SMALL = 2**62
 _NO_ADDRESS = (None, None, None)
 
 
@@ -74,12 +73,11 @@ class FrameWriter:
         rows: list[tuple[Column, ...]] = []
         for number, frame in enumerate(frames, last + 1):
             payload = frame.payload
-            address: Address | tuple[None, None, None] = _NO_ADDRESS
-            pieces = False
-            if len(payload) >= MIN_PIECE_BYTES:
-                address, pieces = self._store_pieces(number, payload), True
-            elif payload:
-                address = put(payload)
+            size = len(payload)
+            pieces = size >= MIN_PIECE_BYTES
+            block, offset, stored = (
+                self._store_pieces(number, payload) if pieces else put(payload) if payload else _NO_ADDRESS
+            )
             generation, at, start = frame.generation, frame.at, frame.start
             shape = _shape_key(frame, pieces)
             row = (
@@ -93,15 +91,17 @@ class FrameWriter:
                 at - frame.began,
                 start,
                 frame.end - start,
-                *address,
+                block,  # not `*address`, which would build a list and convert it
+                offset,
+                stored,
                 task := ids[frame.task_id],
                 ids[frame.context_id] - task,
                 _message_column(frame.message_id, payload) if frame.message_id else None,
                 ids[frame.artifact_id],
-                generation if -_MAX_SMALL < generation < _MAX_SMALL else pack_int(generation),
+                pack_int(generation) if generation else 0,
                 ids[frame.rpc_id],
             )
-            if frame.sha256 or frame.size != len(payload):
+            if frame.sha256 or frame.size != size:
                 self._db.executemany(_INSERT, rows)
                 self._db.execute(_INSERT_EXTRA, (*row, _encode_extra(frame)))
                 rows.clear()

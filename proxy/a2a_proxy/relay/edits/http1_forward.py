@@ -30,6 +30,7 @@ _CONNECT_TARGET = re.compile(rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-
 _TARGET = re.compile(
     rb"(https?)://(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+)(?::([0-9]{0,5}))?((?:[/?][^#]*)?)(?:#.*)?", re.IGNORECASE
 )
+_CLOSE = re.compile(rb"\r\nconnection:[^\r\n]*\bclose\b", re.IGNORECASE)
 _USER_INFO = re.compile(rb"[a-z][a-z0-9+.-]*://[^/?#]*@", re.IGNORECASE)
 _SCHEME = re.compile(rb"([a-z][a-z0-9+.-]*)://", re.IGNORECASE)
 _PROXY_PREFIX = b"proxy-"
@@ -57,6 +58,8 @@ class Http1Forward:
         """The answer to a request that cannot be forwarded, to be sent when the connection is idle."""
         self.is_opaque = False
         """Whether the connection speaks another protocol from here: all bytes are forwarded unchanged."""
+        self.is_last = False
+        """Whether the origin closes the connection after the current response, so that the client expects no other."""
         self._requests, self._responses = Http1Scanner(), Http1Scanner()
         self._unanswered: deque[bool] = deque()
         """For each request whose response has not begun, whether it is a HEAD."""
@@ -180,7 +183,8 @@ class Http1Forward:
         if status < 200:
             return
         self._unanswered.popleft()
-        if framing >= 0 and not is_head:
+        self.is_last = head.startswith(b"HTTP/1.0") or _CLOSE.search(head) is not None
+        if framing >= 0 and not is_head and not self.is_last:
             self._known_response, self._known_response_size = head, len(head) + framing
 
 

@@ -22,6 +22,8 @@ _FAULT_PATTERNS = {
     "stall": re.compile(rf"stall (\d+(?:\.\d+)?)(ms|s) before {_PLACE_PATTERN}"),
     "gen": re.compile(rf"gen([+-]\d{{1,9}}) at {_PLACE_PATTERN}"),
 }
+_MAX_LISTED = 20
+"""Maximum number of frames listed in an error."""
 FAULT_FORMS = "drop #3.4, dup #3.4, swap #3.4 #3.5, cut #3.4 @ 50%, stall 30s before #3.4, gen+2 at #3.4"
 
 
@@ -75,7 +77,7 @@ def inject_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplaySc
         if not any(call.place == each.call for call in script.calls):
             raise FaultError(f'"{each.text}": {script.name} has no call {each.call}')
         calls = tuple(_apply_fault(call, each) if call.place == each.call else call for call in script.calls)
-        script = replace(script, calls=calls)
+        script = replace(script, calls=calls, faults=(*script.faults, each.text))
     return script
 
 
@@ -95,7 +97,11 @@ def _line_index(call: RecordedCall, of: InjectedFault, number: int) -> int:
     found = (i for i, line in enumerate(call.lines) if line.number == number and line.side is ScriptSide.AGENT)
     index = next(found, None)
     if index is None:
-        raise FaultError(f'"{of.text}": {call.place}.{number} is not a line of the agent')
+        numbers = ", ".join(str(line.number) for line in call.agent_lines[:_MAX_LISTED])
+        more = ", ..." if len(call.agent_lines) > _MAX_LISTED else ""
+        raise FaultError(
+            f'"{of.text}": the agent did not send {call.place}.{number}; it sent the frames {numbers}{more}'
+        )
     return index
 
 

@@ -20,6 +20,8 @@ from a2a_proxy.replay.core.miss import Miss, MissKind
 from a2a_proxy.replay.core.player_io import PlayerRequest
 from a2a_proxy.replay.core.script import POLLING_OPERATION, RecordedCall, ReplayScript
 
+_TASK_WORD = re.compile(r"[0-9A-Za-z_-]+")
+"""A task id that a filter can name without quotation marks."""
 _LABEL = re.compile(rb"redacted-[0-9a-f]{12}")
 _MAX_REQUEST_CHARS = 60
 """Maximum number of characters quoted from a message."""
@@ -66,8 +68,12 @@ def different_request(
     replay; `played`: the nearest call has been played."""
     places = [row.right or row.left or () for row in rows]
     hints = [_show_command(script, nearest)]
-    if strange and any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places):
+    is_other_task = any((path and path[0] in ("id", "taskId")) or path[-1:] == ("taskId",) for path in places)
+    if is_other_task and strange:
         hints.append("the task is not the recorded call's: use the task id that this replay has sent")
+    elif is_other_task and _TASK_WORD.fullmatch(task := requested_task(nearest.request)):
+        command = shell_line("a2a-inspect", "export", script.name, "-f", f"task:{task[:8]}", "-o", "FILE")
+        hints.append(f"{nearest.place} belongs to another conversation; to replay only that one: {command}")
     hints += _normalize_hints(rows)
     hints += ["answer it nevertheless: --match loose, or --match by-operation", RECORD_AGAIN]
     reason = f"the nearest call, {nearest.place}, has been played" if played else ""

@@ -193,6 +193,8 @@ class ReplayScript(msgspec.Struct, frozen=True, kw_only=True):
     sessions: int = 1
     missing: str = ""
     """What is missing from the recording, in words; empty if nothing is."""
+    faults: tuple[str, ...] = ()
+    """The faults that were injected, as the user wrote them."""
 
     @property
     def began(self) -> int:

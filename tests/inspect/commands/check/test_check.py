@@ -122,7 +122,7 @@ def test_junit(flagged: Path, tmp_path: Path) -> None:
     """A failing case with the finding; below the severity that counts it is output only."""
     (failure,) = case_of(JUnitXml.fromstring(junit(flagged, tmp_path)), RULE.id).result
     assert failure.type == "error"
-    assert failure.message.startswith("no member `jsonrpc` in the request")
+    assert failure.message.startswith("#1.0 GetTask: no member `jsonrpc` in the request")
     assert "error #1.0 GetTask: no member" in failure.text
     assert f"({RULE.title}; {SECTION}; must act: client; at jsonrpc)" in failure.text
     quiet = JUnitXml.fromstring(junit(flagged, tmp_path, "--fail-on", "never"))

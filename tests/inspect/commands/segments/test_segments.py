@@ -258,7 +258,7 @@ def test_segments_are_selected_by_task_or_exchange(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (["nowhere.db"], "there is no recording nowhere.db"),
-        ([SAMPLES[0], "nobody"], "this recording has no conversation nobody"),
+        ([SAMPLES[0], "nobody"], "nobody is neither an exchange of "),
         ([SAMPLES[0], "--media", "/dev/null/x"], "cannot write to /dev/null/x"),
     ],
 )

@@ -56,7 +56,8 @@ def _set_case_result(case: JunitCase, findings: list[CheckFinding], report: Chec
     )
     if counting and report.fail_on is not None and counting[0].finding.severity >= report.fail_on:
         worst = counting[0].finding
-        case.add_failure(worst.severity.name.lower(), worst.summary, [_finding_line(each) for each in counting])
+        message = ": ".join(filter(None, (_place_words(counting[0]), worst.summary)))
+        case.add_failure(worst.severity.name.lower(), message, [_finding_line(each) for each in counting])
     elif counting:
         case.add_output([_finding_line(each) for each in counting])
     elif findings:
@@ -76,7 +77,10 @@ def _finding_line(check_finding: CheckFinding) -> str:
     finding = check_finding.finding
     rule = all_rules().get(finding.rule)
     parts = [rule.title] if rule is not None else []
-    where = " ".join(
-        filter(None, (finding.severity.name.lower(), text.finding_location(finding), check_finding.operation))
-    )
+    where = " ".join(filter(None, (finding.severity.name.lower(), _place_words(check_finding))))
     return f"{where}: {finding.summary} ({'; '.join(parts + evidence_facts(finding))})"
+
+
+def _place_words(check_finding: CheckFinding) -> str:
+    """Return `#1.3 SendMessage`."""
+    return " ".join(filter(None, (text.finding_location(check_finding.finding), check_finding.operation)))

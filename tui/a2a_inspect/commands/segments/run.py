@@ -17,7 +17,7 @@ from a2a_inspect.commands.segments.media import collect_media, write_media
 from a2a_inspect.commands.segments.objects import conversation_objects, summary_object
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.session import session_line
-from a2a_inspect.data.references import is_task_prefix, parse_reference
+from a2a_inspect.data.references import is_task_prefix, no_such_place, parse_reference, resolve_places
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, shell_line
@@ -75,10 +75,18 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
             _print_lines(session, session_talks, selected)
         if options.media is not None:
             _write_media_files(options.media, session.id, session_talks, selected, as_json=options.as_json)
-    if missing:
-        listing = shell_line("a2a-inspect", "ls", recording.path)
-        missing_words = " or ".join(word for word in options.words if word in missing)
-        raise UserError(f"this recording has no conversation {missing_words}", f"list the conversations: {listing}")
+    for word in options.words:
+        if word in missing:
+            raise _no_conversation(recording, word)
+
+
+def _no_conversation(recording: Recording, word: str) -> UserError:
+    """Return the error for a word that names no conversation."""
+    if not resolve_places(recording, word):
+        return no_such_place(recording, word)
+    name = make_visible(Path(recording.path).name)
+    listing = shell_line("a2a-inspect", "ls", recording.path)
+    return UserError(f"{word} of {name} is not an exchange with messages", f"list exchanges and tasks: {listing}")
 
 
 def _print_objects(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:

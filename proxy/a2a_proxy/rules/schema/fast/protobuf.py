@@ -94,7 +94,8 @@ def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
     if (task_id and task_id != frame.task_id) or (context_id and context_id != frame.context_id):
         return False
     part = said.content if old else said.parts
-    return StatusSummary(stamp, part.text, False, (task_id, context_id))
+    named = (task_id, context_id) if task_id or context_id else ()
+    return StatusSummary(stamp, part.text, False, named)
 
 
 def _is_valid_time(timestamp: Any) -> bool:

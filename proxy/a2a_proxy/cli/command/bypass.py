@@ -1,0 +1,157 @@
+"""Connections of the command's processes that do not go through the proxy.
+
+The tables of the system are read ten times a second, so connections that end sooner may be missed: counts are minima.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.cli.command.process_table import (
+    PROC,
+    Address,
+    Process,
+    TcpSocket,
+    is_helper,
+    proxy_ignorance,
+    read_descendants,
+    read_name,
+    read_sockets,
+    socket_inodes,
+)
+
+_INTERVAL_SECONDS = 0.1
+_PROCESS_SECONDS = 0.5
+_MAX_LOAD = 0.05
+"""Share of one processor that the watch takes at most: on a machine with many sockets it looks less often."""
+_ENDED = "Z"
+"""State of a process that has ended, and whose parent does not know it yet."""
+_MAX_TARGETS = 100
+"""Pairs of process and address that are reported."""
+
+ShowLine = Callable[[str, str], None]
+"""Shows a line and its hint to the user; called on the thread of the watch."""
+
+
+class _Target(msgspec.Struct):
+    """Connections of one process to one address."""
+
+    name: str
+    ports: set[int]
+    """Ports of the process, one for each connection that was seen."""
+
+
+class BypassWatch:
+    """Watches the processes of the command: the descendants of this process, except those that record."""
+
+    def __init__(
+        self,
+        command: int,
+        proxy_ports: Collection[int],
+        show_line: ShowLine,
+        root: int | None = None,
+        proc: Path = PROC,
+    ) -> None:
+        """Create the watch. `command` is a process id; connections to `proxy_ports` go through the proxy. `root` stands
+        for this process."""
+        self._command = command
+        self._proxy_ports = frozenset(proxy_ports)
+        self._show_line = show_line
+        self._root = root or os.getpid()
+        self._proc = proc
+        self._targets: dict[tuple[int, Address], _Target] = {}
+        self._listening: set[int] = set()
+        """Ports on which the command's processes have listened."""
+        self._connections: set[tuple[Address, Address]] = set()
+        """The connections of all processes at the previous look."""
+        self._next_read = 0.0
+        self._seen: set[int] = set()
+        """The command's processes at the previous look."""
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="bypass-watch", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread, and report the targets with several connections."""
+        self._stopped.set()
+        self._thread.join()
+        for (pid, remote), target in self._targets.items():
+            if len(target.ports) > 1:
+                self._show_line(f"{_describe(target.name, pid, remote)}, at least {len(target.ports)} connections", "")
+
+    def _watch(self) -> None:
+        pause = _INTERVAL_SECONDS
+        while not self._stopped.wait(pause):
+            began = time.thread_time()
+            with suppress(OSError):
+                self.look()
+            pause = max(_INTERVAL_SECONDS, (time.thread_time() - began) / _MAX_LOAD)
+
+    def look(self) -> None:
+        """Read the tables once, and report new targets. Without new connections, processes are read less often."""
+        sockets = read_sockets(self._proc)
+        connections = {
+            (each.local, each.remote)
+            for each in sockets
+            if not each.listening and not {each.local[1], each.remote[1]} & self._proxy_ports
+        }
+        known, self._connections = self._connections, connections
+        if connections <= known and time.monotonic() < self._next_read:
+            return
+        self._next_read = time.monotonic() + _PROCESS_SECONDS
+        processes = self._read_processes()
+        owners = {inode: each for each in processes for inode in socket_inodes(each.pid, self._proc)}
+        of_command = [(owners[each.inode], each) for each in sockets if each.inode in owners]
+        self._listening |= {each.local[1] for _, each in of_command if each.listening}
+        for process, each in of_command:
+            if not each.listening and self._is_past_proxy(each):
+                self._note_connection(process, each)
+
+    def list_processes(self) -> list[str]:
+        """Return the processes of the command that run now, as `worker (pid 72)`."""
+        return [f"{read_name(each.pid, self._proc)} (pid {each.pid})" for each in self._read_processes()]
+
+    def _read_processes(self) -> list[Process]:
+        """Return the command's processes that run. Ended ones whose parents had ended before are removed."""
+        helpers: set[int] = set()
+        found = []
+        for each in read_descendants(self._root, self._proc)[1:]:
+            adopted = each.parent == self._root and each.pid != self._command
+            if each.parent in helpers or (adopted and is_helper(each.pid, self._root, self._proc)):
+                helpers.add(each.pid)
+            elif each.state != _ENDED:
+                found.append(each)
+            elif adopted and each.pid in self._seen:
+                with suppress(ChildProcessError):
+                    os.waitpid(each.pid, os.WNOHANG)
+        self._seen = {each.pid for each in found}
+        return found
+
+    def _is_past_proxy(self, found: TcpSocket) -> bool:
+        """Return whether the process itself has opened this connection, and not to the proxy."""
+        return found.local[1] not in self._listening and found.remote[1] not in self._proxy_ports
+
+    def _note_connection(self, process: Process, found: TcpSocket) -> None:
+        key = process.pid, found.remote
+        if (target := self._targets.get(key)) is not None:
+            target.ports.add(found.local[1])
+        elif len(self._targets) < _MAX_TARGETS:
+            name = read_name(process.pid, self._proc)
+            self._targets[key] = _Target(name, {found.local[1]})
+            reason = proxy_ignorance(process.pid, found.remote[0], self._proc)
+            self._show_line(_describe(name, process.pid, found.remote), reason)
+
+
+def _describe(name: str, pid: int, remote: Address) -> str:
+    host, port = remote
+    return f"past the proxy: {name} (pid {pid}) to {f'[{host}]' if ':' in host else host}:{port}"
