@@ -234,7 +234,10 @@ def _refuse_group_options(command: str, options: list[str]) -> None:
 @click.option("--lossy", is_flag=True, help="Add a conversation in which the agent loses an event: find it.")
 @click.pass_context
 def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
-    """Record a built-in agent and client: streaming, artifacts in chunks, input-required."""
+    """Record a built-in agent and client: streaming, artifacts in chunks, input-required.
+
+    One call fails on purpose: it asks for a task that does not exist.
+    """
     from a2a_proxy.cli.demo import run_demo
 
     context.exit(run_demo(record, lossy=lossy))

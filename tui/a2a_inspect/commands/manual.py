@@ -30,7 +30,7 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
     if not name:
         for page, title in titles.items():
             print(f"{page:{_INDENT}}{title}")
-        print("\nprint one of them: a2a-inspect help TOPIC; a rule: a2a-inspect rules GEN-001")
+        print("\nbegin with: a2a-inspect help commands; a rule: a2a-inspect rules GEN-001")
         return
     if name not in titles:
         close = get_close_matches(name, titles) or [page for page, title in titles.items() if name in title.lower()]

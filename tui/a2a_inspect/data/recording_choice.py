@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from a2a_inspect.data.references import is_recording_word, parse_reference
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.unfinished import await_recorders
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
@@ -52,8 +54,11 @@ def _find_announced(folder: Path) -> Path | None:
 
 
 def _wait_until_recorded(path: Path | None) -> Path:
-    """Return the path once its recorder has finished, unless the user does not want to wait. Raises UserError."""
+    """Return the path once its recorder has finished, unless the user does not want to wait. Prints a chosen name to a
+    terminal. Raises UserError."""
     name = resolve_recording(path)
+    if path is None and sys.stderr is not None and sys.stderr.isatty():
+        print(f"recording: {make_visible(str(name))}", file=sys.stderr)
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(NO_WAIT):
         await_recorders(name)
