@@ -99,6 +99,22 @@ def test_requests_to_two_origins_on_one_connection(play: Play) -> None:
     play(story())
 
 
+def test_requests_to_two_origins_one_after_another(play: Play) -> None:
+    """A client that waits for each answer may change the origin at any request."""
+
+    async def story() -> None:
+        async with agent(answering(b"one")) as one, agent(answering(b"two")) as two, forwarding() as bench:
+            reader, writer = await bench.connect()
+            for number, port in enumerate((one, one, two, two, one, two)):
+                writer.write(get(port, f"/{number}"))
+                assert await read_answer(reader) == (b"one" if port == one else b"two") + b" /%d" % number
+            writer.close()
+            await bench.closed(4)
+            assert bench.relay.stats.total == 4
+
+    play(story())
+
+
 def test_a_body_goes_on_before_it_is_complete(play: Play) -> None:
     """Nothing is buffered: the origin has the head and each piece of the body before the client sends the next one,
     and its 100 Continue reaches the client."""
