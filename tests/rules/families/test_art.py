@@ -233,6 +233,21 @@ def test_an_orphaned_chunk_has_no_end_to_wait_for() -> None:
     assert numbers(stream("jsonrpc", chunk("a", append=True), chunk("b", append=True))) == {"001", "003"}
 
 
+@pytest.mark.parametrize(
+    ("held", "summary"),
+    [
+        ([artifact("abc")], "carried 2 bytes of text of artifact a1, the Task in #2 has 3 bytes of text"),
+        ([], "carried 2 bytes of text of artifact a1, the Task in #2 lacks the artifact"),
+        ([artifact("ab"), artifact("c", id="a2")], "carried no event of artifact a2, the Task in #2 has it"),
+    ],
+)
+def test_a_snapshot_that_differs_names_the_stream(held: list[dict[str, Any]], summary: str) -> None:
+    """A reader must find the exchange whose chunks are incomplete, which is not the one with the finding."""
+    script = stream("jsonrpc", chunk("a"), chunk("b", **LAST)) + get("jsonrpc", *held)
+    (found,) = (each for each in findings(script) if each.rule == "A2A-ART-006")
+    assert (found.exchange, found.summary, found.evidence["stream"]) == (2, f"the stream #1 {summary}", "1")
+
+
 def test_summaries_use_the_singular() -> None:
     """Not "1 updates"."""
     script = stream("rest", chunk("a"), chunk("b"))

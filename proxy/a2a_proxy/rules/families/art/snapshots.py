@@ -12,7 +12,7 @@ from a2a_proxy.rules.define.conditions import ALL_BINDINGS, Dialects, EvidenceSc
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import artifact, chunk, send, snapshot, status, task
-from a2a_proxy.rules.facts.naming import event_phrase, object_prefix
+from a2a_proxy.rules.facts.naming import object_prefix
 from a2a_proxy.rules.facts.partial_decode import NO_PARTS, PartsSummary, add_parts, decode_artifacts
 from a2a_proxy.rules.state.records import TaskRecord
 from a2a_proxy.rules.state.state_sequence import MAX_ARTIFACTS
@@ -119,29 +119,23 @@ def not_streamed(context: RuleContext) -> Iterator[RuleFinding]:
         ):
             continue
         now = shown.get(name)
-        if now is None:
-            told = (
-                f"artifact {name} of task {known.task_id} was streamed ({_describe_content(each.content)}), but "
-                "is missing"
-            )
-            lost, follows = _missed_event(known, each.stream)
-            told += f" in {event_phrase(frame)}{lost}"
-            yield RuleFinding(summary=told, path=place, value=name, follows=follows)
-        elif now != each.content:
-            lost, follows = _missed_event(known, each.stream)
-            crc = now.length == each.content.length
-            told = (
-                f"artifact {name}: {_describe_content(each.content, crc=crc)} were streamed, {event_phrase(frame)} has "
-                f"{_describe_content(now, crc=crc)}{lost}"
-            )
-            yield RuleFinding(summary=told, path=place, value=name, follows=follows)
+        if now == each.content:
+            continue
+        lost, follows = _missed_event(known, each.stream)
+        crc = now is not None and now.length == each.content.length
+        streamed = f"the stream #{each.stream} carried {_describe_content(each.content, crc=crc)} of artifact {name}"
+        held = "lacks the artifact" if now is None else f"has {_describe_content(now, crc=crc)}"
+        told = f"{streamed}, the Task in #{context.record.id} {held}{lost}"
+        evidence = {"stream": str(each.stream)}
+        yield RuleFinding(summary=told, path=place, value=name, follows=follows, evidence=evidence)
     if known.is_fully_streamed and not context.record.is_streaming and len(known.artifacts) < MAX_ARTIFACTS:
         for name in shown:
             if name and name not in known.artifacts:
                 lost, follows = _missed_event(known, known.created_by)
-                told = f"artifact {name} of task {known.task_id} is in {event_phrase(frame)}"
-                told += f", but in no event of its stream{lost}"
-                yield RuleFinding(summary=told, path=place, value=name, follows=follows)
+                told = f"the stream #{known.created_by} carried no event of artifact {name}, "
+                told += f"the Task in #{context.record.id} has it{lost}"
+                evidence = {"stream": str(known.created_by)}
+                yield RuleFinding(summary=told, path=place, value=name, follows=follows, evidence=evidence)
 
 
 def _missed_event(task: TaskRecord, stream: int) -> tuple[str, str]:
@@ -154,7 +148,7 @@ def _missed_event(task: TaskRecord, stream: int) -> tuple[str, str]:
     return f" (the missing {events} of A2A-GEN-001)", f"A2A-GEN-001 #{stream}"
 
 
-def _describe_content(content: PartsSummary, *, crc: bool = True) -> str:
+def _describe_content(content: PartsSummary, *, crc: bool) -> str:
     """Return the length of the content; `crc` adds a checksum, which distinguishes contents of equal length."""
     told = f"{content.length} bytes of text"
     if crc:
