@@ -51,6 +51,15 @@ def test_long_words_are_cut() -> None:
     assert drawn(41, 2, row(text="a very long message indeed")) == "├─ a very long me… ─▶│"[:2] + " a very long m… ─▶│"
 
 
+def test_long_words_are_cut_before_the_generation() -> None:
+    """The swimlane is the screen that shows their order."""
+    long = row(text='artifact plan "Morning: the castle before the crowds" [generation 3]')
+    assert drawn(71, 2, long) == '├─ artifact plan "Morning: the…" [generation 3] ─▶│'
+    unquoted = row(text="task e85543d1 submitted with many words [generation 31, final]")
+    assert drawn(71, 2, unquoted) == "├─ task e85543d1 submit… [generation 31, final] ─▶│"
+    assert drawn(41, 2, long) == "├─ artifact plan… ─▶│"
+
+
 def test_lanes_that_do_not_fit_share_the_last_column() -> None:
     """Their names stand before the words; what they say to one another is a dot."""
     places = make_geometry(MARGIN + 2 * MIN_LANE_WIDTH + 1, LANES)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -47,6 +48,10 @@ _MARK_SIGNS = {
     LaneRowKind.HANDOFF: ("»", "list--strong"),
     LaneRowKind.FINDING: ("!", "list--warn"),
 }
+
+_GENERATION_MARK = re.compile(r'"?[ ]\[generation [0-9]+(?:, final)?\]\Z')
+_MIN_WORD_CELLS = 16
+"""Minimum cells of a message's words before the mark of its generation."""
 
 
 class LaneGeometry(msgspec.Struct, frozen=True):
@@ -192,13 +197,25 @@ def _arrow_cells(label: str, room: int, row: LaneRow, *, rightwards: bool) -> li
     shaft = "╌" if row.kind in _DIM_KINDS else "─"
     head = "✕" if row.kind is FrameKind.CUT else "▶" if rightwards else "◀"
     space = max(room - 5, 0)  # two cells of shaft, two spaces, the head
-    visible_label = fit_text(label, min(cell_len(make_visible(label)), space))
+    visible_label = _shorten_label(label, space)
     if not visible_label:
         return [(shaft * (room - 1) + head if rightwards else head + shaft * (room - 1), True)]
     rest = shaft * (room - cell_len(visible_label) - 4)
     if rightwards:
         return [(f"{shaft} ", True), (visible_label, False), (f" {rest}{head}", True)]
     return [(f"{head}{shaft} ", True), (visible_label, False), (f" {rest}", True)]
+
+
+def _shorten_label(label: str, room: int) -> str:
+    """Return the visible text in at most `room` cells. The mark of a generation stays and the words before it are
+    shortened, unless they would get fewer than `_MIN_WORD_CELLS`.
+    """
+    label = make_visible(label)
+    length = cell_len(label)
+    mark = _GENERATION_MARK.search(label)
+    if length > room and mark is not None and room - len(mark[0]) >= _MIN_WORD_CELLS:
+        return fit_text(label[: mark.start()], room - len(mark[0])) + mark[0]
+    return fit_text(label, min(length, room))
 
 
 def _message_label(row: LaneRow, geometry: LaneGeometry) -> str:
@@ -219,7 +236,7 @@ def _paint_self_message(row: LaneRow, geometry: LaneGeometry, style: str) -> Sty
     room = max(at, len(lane) - at - 1) - 2
     if room < 1:
         return [("●", style)]
-    label = fit_text(words, min(cell_len(make_visible(words)), room))
+    label = _shorten_label(words, room)
     if at < len(lane) - at - 1:
         after = lane[at + cell_len(label) + 2 :]
         return [(lane[:at], "list--dim"), ("● ", ""), (label, style), (after, "list--dim")]
