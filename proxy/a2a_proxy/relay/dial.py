@@ -164,6 +164,12 @@ async def _connect_tls(
 ) -> None:
     shake = Handshake(factory, protocols)
     try:
+        upstream.host.encode("idna")  # as the handshake does, but there the event loop logs the error
+    except UnicodeError:
+        if sock := target.get("sock"):
+            sock.close()
+        raise TlsError(f"{upstream.host} is no name for which a certificate can be verified") from None
+    try:
         await asyncio.get_running_loop().create_connection(
             lambda: shake,
             **target,
