@@ -149,7 +149,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     for name in ("pyarrow", "a2a_proxy.archive.rows", "a2a_proxy.archive.schema"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UserError, match="Parquet needs pyarrow") as told:
+    with pytest.raises(UserError, match="Parquet needs the extra lake: pyarrow") as told:
         export_recording(ExportOptions(DEMO), tmp_path / "x.parquet", "parquet")
     assert "pip install 'a2a-proxy[lake]'" in told.value.hint
     assert list(tmp_path.iterdir()) == []
