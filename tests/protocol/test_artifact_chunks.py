@@ -13,20 +13,7 @@ from a2a_proxy.protocol.artifact_chunks import chunks_of_frame
 
 def ids_of(artifact: dict[str, object]) -> list[str]:
     payload = json.dumps({"result": {"artifact": {"parts": [{"type": "text", "text": "x"}], **artifact}}}).encode()
-    frame = Frame(
-        connection=1,
-        exchange=1,
-        seq=0,
-        direction=Direction.TO_CLIENT,
-        began=1,
-        at=1,
-        start=0,
-        end=len(payload),
-        kind=FrameKind.EVENT,
-        size=len(payload),
-        payload=payload,
-        schema="json",
-    )
+    frame = Frame(1, 1, 1, Direction.TO_CLIENT, FrameKind.EVENT, 1, 1, 0, len(payload), payload, schema="json")
     return [chunk.artifact_id for chunk in chunks_of_frame(frame)]
 
 

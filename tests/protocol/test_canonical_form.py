@@ -9,20 +9,7 @@ from a2a_proxy.protocol.canonical_form import canonical_payload
 
 
 def frame(kind: FrameKind, payload: bytes) -> Frame:
-    return Frame(
-        connection=1,
-        exchange=1,
-        seq=0,
-        direction=Direction.TO_AGENT,
-        began=1,
-        at=1,
-        start=0,
-        end=len(payload),
-        kind=kind,
-        size=len(payload),
-        payload=payload,
-        schema="json",
-    )
+    return Frame(1, 1, 1, Direction.TO_AGENT, kind, 1, 1, 0, len(payload), payload, schema="json")
 
 
 def call(binding: Binding) -> Exchange:
