@@ -119,7 +119,10 @@ def test_junit_readers_find_every_case(tmp_path: Path) -> None:
     (lost,) = (case for case in cases if case.is_failure)
     assert (lost.classname, lost.name) == ("a2a.gen", "A2A-GEN-001 Generation gap")
     (failure,) = lost.result
-    assert (failure.type, failure.message) == ("error", "generation 4 is missing: 3 is followed by 5")
+    assert (failure.type, failure.message) == (
+        "error",
+        "#8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5",
+    )
     assert failure.text.startswith("error #8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5 (")
 
 
