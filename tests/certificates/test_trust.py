@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import datetime
 import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 
 from a2a_proxy.certificates import trust
-from a2a_proxy.certificates.trust import make_trust_variables
+from a2a_proxy.certificates.authority import Authority
+from a2a_proxy.certificates.trust import TRUSTSTORE_PASSWORD, make_java_truststore, make_trust_variables
 
 OURS = b"-----ours-----\n"
 
@@ -54,3 +57,15 @@ def test_a_system_without_authorities(tmp_path: Path, system: Path, monkeypatch:
     monkeypatch.setattr(trust, "_SYSTEM_BUNDLES", ())
     made = make_trust_variables(OURS, {}, tmp_path)
     assert Path(made["SSL_CERT_FILE"]).read_bytes().count(b"BEGIN CERTIFICATE") > 50
+
+
+def test_a_truststore_of_java_has_the_certificates_of_a_bundle(tmp_path: Path) -> None:
+    """Without those that no library reads; equal bundles have one file."""
+    certificate = Authority.create("test", datetime.datetime.now(datetime.UTC)).certificate_pem
+    broken = b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+    bundle = b"# comment\n" + certificate + broken + b"text"
+    path = make_java_truststore(bundle, tmp_path)
+    _, _, found = pkcs12.load_key_and_certificates(path.read_bytes(), TRUSTSTORE_PASSWORD.encode())
+    assert [each.public_bytes(Encoding.PEM) for each in found] == [certificate]
+    assert make_java_truststore(bundle, tmp_path) == path
+    assert list(tmp_path.iterdir()) == [path]

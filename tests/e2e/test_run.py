@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import ssl
 import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import trustme
 
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
-from support_cli import SECONDS, Ran, environment, program, run_here
+from support_cli import SECONDS, Ran, agent, environment, program, run, run_here
 from support_otlp import Kept
 from support_peers import ENVIRONMENTS, PEERS, missing
 
@@ -110,3 +113,25 @@ def test_calls_past_the_proxy_are_reported(tmp_path: Path) -> None:
     with Recording(tmp_path / "r.a2a.db") as recording:
         calls = [row.exchange for row in recording.read_exchanges() if row.exchange.operation == "SendStreamingMessage"]
     assert len(calls) == len((tmp_path / "calls/planner").read_text().splitlines())
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_calls_of_a_jvm_are_recorded(tmp_path: Path, scheme: str) -> None:
+    """`java.net.http`, which reads `JAVA_TOOL_OPTIONS` only; the truststore has the agent's authority too."""
+    if shutil.which("java") is None:
+        pytest.skip("java is not on PATH")
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "own.pem"))
+    with agent() as far:
+        if scheme == "https":
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            far.server.socket = context.wrap_socket(far.server.socket, server_side=True)
+        call = ("java", PEERS / "system/Ask.java", f"{scheme}://{far.upstream}/")
+        words = ("run", "--java", "--record", tmp_path / "r.a2a.db", "--", *call)
+        ran = run(tmp_path / "state", "a2a-proxy", *words, SSL_CERT_FILE=str(tmp_path / "own.pem"))
+    assert (ran.code, ran.out) == (0, "200\n"), ran.err
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        assert [row.exchange.operation for row in recording.read_exchanges()] == ["SendMessage"]
+        assert [_caller(row.connection) for row in recording.read_connections()] == ["Ask"]

@@ -250,6 +250,31 @@ def test_an_origin_that_cannot_be_verified(
     play(story())
 
 
+def test_https_in_absolute_form(play: Play, ca: trustme.CA, editing: EditPolicy) -> None:
+    """A client that leaves TLS to the proxy: the origin is verified, and nothing needs to be opened."""
+
+    async def story() -> None:
+        good, bad = await origin(ca.issue_cert("127.0.0.1")), await origin(ca.issue_cert("other.test"))
+        async with forwarding(editing=editing) as bench:
+            reader, writer = await bench.connect()
+            for server, status in ((good, b"200"), (bad, b"502")):
+                writer.write(f"GET https://127.0.0.1:{port_of(server)}/ HTTP/1.1\r\n\r\n".encode())
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 " + status)
+                if server is good:
+                    assert await reader.readexactly(2) == b"ok"
+            writer.close()
+            await bench.closed(2)
+            assert [facts["upstream"] for facts in bench.opened()] == [
+                f"https://127.0.0.1:{port_of(server)}" for server in (good, bad)
+            ]
+            (note,) = bench.notes
+            assert "its certificate is not for 127.0.0.1" in note.text
+        good.close()
+        bad.close()
+
+    play(story())
+
+
 def test_a_client_that_refuses_the_certificate(
     play: Play, authority: Authority, ca: trustme.CA, editing: EditPolicy
 ) -> None:

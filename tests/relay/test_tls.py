@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -17,8 +19,8 @@ import trustme
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import RouteError, Upstream
-from a2a_proxy.relay.tls import Tls, Trust, explain_handshake_error
-from support_relay import SECONDS, Bench, Handler, Story, agent, refusing_port, relaying
+from a2a_proxy.relay.tls import CertificateFiles, Tls, Trust, explain_handshake_error
+from support_relay import SECONDS, Bench, Handler, Story, agent, refusing_port, relaying, until
 
 Play = Callable[[Story], None]
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -307,5 +309,66 @@ def test_a_tls_client_of_an_agent_that_is_down(play: Play) -> None:
             with pytest.raises(ssl.SSLError, match="ALERT_HANDSHAKE_FAILURE"):
                 await asyncio.open_connection("127.0.0.1", bench.port, ssl=ssl.create_default_context())
             await bench.closed()
+
+    play(story())
+
+
+class DemandingAgent:
+    """Asks for a certificate, answers one request with its names, and refuses with an alert, which asyncio does not
+    send."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        self.context = context
+
+    def __enter__(self) -> int:
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        port: int = self.server.getsockname()[1]
+        return port
+
+    def serve(self) -> None:
+        while True:
+            sock, _ = self.server.accept()
+            if sock.recv(1, socket.MSG_PEEK) == b"":
+                return
+            with sock, contextlib.suppress(OSError), self.context.wrap_socket(sock, server_side=True) as client:
+                client.recv(65536)
+                body = str(client.getpeercert()).encode()
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    def __exit__(self, *_: object) -> None:
+        socket.create_connection(self.server.getsockname()).close()
+        self.thread.join()
+        self.server.close()
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_an_agent_that_asks_for_a_certificate(
+    play: Play, ca: trustme.CA, ca_file: Path, tmp_path: Path, newest: ssl.TLSVersion
+) -> None:
+    """It gets the certificate of --upstream-cert. Without one the user reads of that option, also with TLS 1.3, where
+    the agent refuses only after the handshake."""
+    ca.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "own.pem"))
+    context = server_context(ca.issue_cert("localhost"))
+    context.maximum_version = newest
+    context.load_verify_locations(ca_file)
+    context.verify_mode = ssl.CERT_REQUIRED
+
+    async def story() -> None:
+        with DemandingAgent(context) as port:
+            own = Trust(ca_file, own=CertificateFiles(tmp_path / "own.pem"))
+            async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=own)) as bench:
+                _, body = await ask(bench)
+                assert b"client.example" in body
+                assert bench.notes == []
+            async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench:
+                with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                    await ask(bench)
+                await until(lambda: bool(bench.notes))
+                (shown,) = bench.notes
+                assert shown.text.startswith(f"no connection to https://localhost:{port}: the TLS handshake failed: ")
+                assert "--upstream-cert FILE" in shown.hint
+                assert shown.loud
 
     play(story())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import pkgutil
 import ssl
@@ -21,6 +22,9 @@ BUNDLE_VARIABLES = (
 ADDED_VARIABLE = "NODE_EXTRA_CA_CERTS"
 """The variable with a file of authorities that Node.js trusts in addition to its own."""
 
+TRUSTSTORE_PASSWORD = "changeit"
+"""The password of all truststores of Java, which protects public data."""
+_PEM_BEGIN, _PEM_END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
 _SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
 
@@ -38,6 +42,28 @@ def make_trust_variables(certificate: bytes, environment: Mapping[str, str], fol
             trusted = b"" if name == ADDED_VARIABLE else _system_authorities()
         variables[name] = str(_write_bundle(folder, trusted, certificate))
     return variables
+
+
+def make_java_truststore(certificates: bytes, folder: Path) -> Path:
+    """Write these certificates (PEM) into a truststore in `folder` that JVMs read with `TRUSTSTORE_PASSWORD`, and
+    return its path.
+
+    Raises OSError: the folder cannot be used. Raises ImportError: cryptography is older than 45.
+    """
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12Certificate, serialize_java_truststore
+
+    path = folder / f"trust-{hashlib.sha256(certificates).hexdigest()[:16]}.p12"
+    if not path.exists():
+        found = []
+        for number, text in enumerate(certificates.split(_PEM_END)[:-1]):
+            with contextlib.suppress(ValueError):  # some systems trust certificates that no TLS library reads
+                certificate = x509.load_pem_x509_certificate(text[text.find(_PEM_BEGIN) :] + _PEM_END)
+                found.append(PKCS12Certificate(certificate, str(number).encode()))
+        password = BestAvailableEncryption(TRUSTSTORE_PASSWORD.encode())
+        write_public_file(path, serialize_java_truststore(found, password))
+    return path
 
 
 def _write_bundle(folder: Path, trusted: bytes, certificate: bytes) -> Path:

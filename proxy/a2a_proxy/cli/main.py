@@ -315,6 +315,11 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 )
 @click.option("--pass", "passed", multiple=True, metavar="PATTERN", help="Leave TLS to these hosts unread.")
 @click.option(
+    "--java",
+    is_flag=True,
+    help="Lead the traffic of JVMs through the proxy too; each prints a line about JAVA_TOOL_OPTIONS then.",
+)
+@click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agents' certificates.")
@@ -345,7 +350,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 @click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
 @click.option("--verbose", "-v", is_flag=True, help="Print findings of severity info too.")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def run(command: tuple[str, ...], **typed: Any) -> None:
+def run(command: tuple[str, ...], *, java: bool, **typed: Any) -> None:
     """Run COMMAND, and record the A2A calls that its processes make through HTTP_PROXY.
 
     The variables are set for the command alone. Its streams, signals and exit code are unchanged; the proxy prints to
@@ -354,7 +359,7 @@ def run(command: tuple[str, ...], **typed: Any) -> None:
     from a2a_proxy.cli.command.run import run_command
     from a2a_proxy.cli.config import ProxyArguments
 
-    run_command(command, ProxyArguments(listen=(), upstream=(), **typed))
+    run_command(command, ProxyArguments(listen=(), upstream=(), **typed), java=java)
 
 
 @cli.command("wrap-card", short_help="Print an agent card whose stdio command is wrapped in the proxy.")

@@ -43,6 +43,7 @@ def run_follower(program: str, option: str, follow: Callable[[FollowerJob], Foll
     parser.add_argument("--say", type=int, required=True)
     parser.add_argument("--life", type=int, required=True)
     typed = parser.parse_args()
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a proxy around a command or an agent blocks signals
     die_with_pipe(typed.life)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program that started this one
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -31,7 +32,7 @@ from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
-from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream
+from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream, explain_handshake_error
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
 
 if TYPE_CHECKING:
@@ -168,6 +169,8 @@ class Leg(asyncio.Protocol):
             if rest:
                 self.data_received(rest)
             self.record_chunk(_RESET, str(exc).encode(errors="replace"))
+            if isinstance(exc, ssl.SSLError):
+                self.connection.on_tls_error(self, exc)
         self.connection.on_leg_lost(self)
 
     def pause_writing(self) -> None:
@@ -568,6 +571,13 @@ class ProxyConnection:
             self.close()
         else:
             self.context.loop.call_later(HALF_CLOSE_POLL_SECONDS, self._close_when_answered, deadline)
+
+    def on_tls_error(self, leg: Leg, error: ssl.SSLError) -> None:
+        """Tell the user why an upstream refused TLS after the handshake, as for a missing certificate with TLS 1.3."""
+        if leg is self.agent and not leg.received_bytes:
+            reason = explain_handshake_error(error, self._upstream, ())
+            text = f"no connection to {self._upstream.text}: {reason}"
+            self.context.show_note(ConsoleNote(text, reason.hint, loud=True))
 
     def on_leg_lost(self, leg: Leg) -> None:
         """Handle a closed leg."""

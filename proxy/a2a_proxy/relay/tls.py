@@ -27,7 +27,7 @@ MAX_NAMES, MAX_NAME = 16, 256
 _PROTOCOL_NAMES = {HTTP2: "HTTP/2", HTTP1: "HTTP/1.1"}
 _WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
 _UNTRUSTED = (18, 19, 20, 21)
-_CLIENT_CERTIFICATE_HINT = "if it asks for a client certificate: --upstream-cert FILE --upstream-key FILE"
+CLIENT_CERTIFICATE_HINT = "if it asks for a client certificate: --upstream-cert FILE --upstream-key FILE"
 _INSECURE_HINT = "to connect without verification: --upstream-insecure"
 
 
@@ -258,7 +258,7 @@ def explain_handshake_error(error: ssl.SSLError, upstream: Upstream, protocols: 
             "it does not speak TLS on this port", f"if it speaks plain HTTP: --upstream http://{upstream.address}"
         )
     if "handshake failure" in reason or "certificate required" in reason or "bad certificate" in reason:
-        return TlsError(f"the TLS handshake failed: {reason}", _CLIENT_CERTIFICATE_HINT)
+        return TlsError(f"the TLS handshake failed: {reason}", CLIENT_CERTIFICATE_HINT)
     return TlsError(f"the TLS handshake failed: {reason}")
 
 

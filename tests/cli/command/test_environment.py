@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from a2a_proxy.cli.command.environment import command_environment, find_proxy
+from a2a_proxy.cli.command.environment import JavaOptions, command_environment, find_proxy
 from a2a_proxy.relay.route import Upstream
 
 
@@ -88,3 +88,28 @@ def test_unknown_exceptions_are_named() -> None:
     found = find_proxy({"HTTPS_PROXY": "http://proxy:1", "NO_PROXY": "10.0.0.0/8,a"})
     assert found is not None
     assert found.problems == ("the exception 10.0.0.0/8 of NO_PROXY is not known",)
+
+
+_JAVA = (
+    "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=9 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=9 "
+    "-Dhttp.nonProxyHosts="
+)
+_TRUST = (
+    '-Djavax.net.ssl.trustStore="/a b/trust.p12" -Djavax.net.ssl.trustStoreType=PKCS12 '
+    "-Djavax.net.ssl.trustStorePassword=pass"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "java", "after"),
+    [
+        ({}, JavaOptions(), _JAVA),
+        ({"JAVA_TOOL_OPTIONS": "-Xmx1g"}, JavaOptions(), f"-Xmx1g {_JAVA}"),
+        ({}, JavaOptions("/a b/trust.p12", "pass"), f"{_JAVA} {_TRUST}"),
+    ],
+)
+def test_java_options_are_added_to_those_of_the_environment(
+    before: dict[str, str], java: JavaOptions, after: str
+) -> None:
+    assert command_environment(before, "127.0.0.1:9", java)["JAVA_TOOL_OPTIONS"] == after
+    assert "JAVA_TOOL_OPTIONS" not in command_environment({}, "127.0.0.1:9")

@@ -226,16 +226,28 @@ def test_processes_that_remain_are_named(tmp_path: Path) -> None:
     assert f"the command has ended, and sleep (pid {int(ran.out)}) still run" in ran.err
 
 
-def test_the_recorder_and_the_command_have_their_own_signal_masks(tmp_path: Path) -> None:
-    """The proxy blocks signals, because it waits for them."""
-    script = (
-        "for pid in $(cat /proc/$PPID/task/*/children); do "
-        "tr '\\0\\n' '  ' </proc/$pid/cmdline; grep SigBlk /proc/$pid/status; done"
-    )
-    ran = run_command(tmp_path, "--", "sh", "-c", script)
-    recorder, command = sorted(ran.lines, key=lambda line: "a2a_proxy.recorder" not in line)
-    assert "a2a_proxy.recorder" in recorder
-    assert [int(line.split()[-1], 16) for line in (recorder, command)] == [0, 0]
+_MASKS = """
+for try in $(seq 400); do
+  for pid in $(cat /proc/$PPID/task/*/children); do
+    tr '\\0\\n' '  ' </proc/$pid/cmdline
+    grep SigBlk /proc/$pid/status
+  done >masks
+  grep -v 0000000000000000 masks || break
+  sleep 0.05
+done
+cat masks
+"""
+
+
+def test_no_process_inherits_the_signal_mask_of_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The proxy blocks signals, because it waits for them; the command, the recorder and a hook do not."""
+    (tmp_path / "own_hook.py").write_text("from a2a_proxy import Hook\n\n\nclass Own(Hook):\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    words = ("--hook", "own_hook:Own", "--", "sh", "-c", _MASKS)
+    ran = run_command(tmp_path, *words, PYTHONPATH=str(tmp_path))
+    masks = [line for line in ran.out.splitlines() if "SigBlk" in line][-3:]
+    assert {line.split()[-1] for line in masks} == {"0" * 16}, ran.out
+    assert ["a2a_proxy.recorder" in ran.out, "a2a_proxy.follower" in ran.out] == [True, True]
 
 
 @pytest.fixture

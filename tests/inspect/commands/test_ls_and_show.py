@@ -106,11 +106,11 @@ def said(path: Path, *words: object) -> list[str]:
 def test_ls(small: Path) -> None:
     """A line per exchange under a heading, columns in line."""
     lines = said(small, "ls", small)
-    assert re.split(" {2,}", lines[0])[:5] == ["#", "TIME", "OUTCOME", "OPERATION", "BINDING"]
-    assert [re.split(" {2,}", line)[:5] for line in lines[1:]] == [
-        ["1", "22:13:20.000", "ok", "SendStreamingMessage", "jsonrpc 1.0"],
-        ["2", "22:13:20.000", "ok", "SendMessage", "jsonrpc 1.0"],
-        ["3", "22:13:20.000", "error", "GetTask", "grpc 1.0"],
+    assert re.split(" {2,}", lines[0])[:6] == ["#", "TIME", "OUTCOME", "FOUND", "OPERATION", "BINDING"]
+    assert [re.split(" {2,}", line)[:6] for line in lines[1:]] == [
+        ["1", "22:13:20.000", "ok", "!2 I", "SendStreamingMessage", "jsonrpc 1.0"],
+        ["2", "22:13:20.000", "ok", "!1 I", "SendMessage", "jsonrpc 1.0"],
+        ["3", "22:13:20.000", "error", "!1 E", "GetTask", "grpc 1.0"],
     ]
     assert "submitted > working > completed" in lines[1]
     assert lines[3].endswith("NOT_FOUND: no such task")
@@ -325,6 +325,32 @@ def test_tls_handshakes_are_shown(tmp_path: Path) -> None:
 
 
 DEMO = Path(__file__).resolve().parents[3] / "recordings" / "demo.a2a.jsonl"
+
+
+def test_ls_marks_exchanges_with_findings(tmp_path: Path) -> None:
+    """The column of the screen, also of several recordings; an `ok` call with an error finding is marked."""
+    lossy = DEMO.with_name("lossy.a2a.jsonl")
+    one = run_here(tmp_path, "ls", lossy).lines
+    assert [re.split(" {2,}", line)[2:5] for line in one[8:10]] == [
+        ["ok", "!1 E", "SendStreamingMessage"],
+        ["ok", "!1 W", "GetTask"],
+    ]
+    both = run_here(tmp_path, "ls", DEMO, lossy).lines
+    marks = [re.split(" {2,}", line)[4] for line in both if line.startswith("lossy") and "!" in line]
+    assert marks == ["!1 E", "!1 W"]
+
+
+def test_ls_err_without_a_failed_call_names_the_filter_of_findings(tmp_path: Path) -> None:
+    lossy = DEMO.with_name("lossy.a2a.jsonl")
+    done = run_here(tmp_path, "ls", lossy, "-f", "err op:SendStreamingMessage")
+    assert done.err.splitlines() == [
+        "nothing matches err op:SendStreamingMessage",
+        "1 exchange has findings of severity error: -f 'sev:error op:SendStreamingMessage'",
+    ]
+    several = run_here(tmp_path, "ls", lossy, DEMO, "-f", "err op:SendStreamingMessage")
+    assert several.err == done.err
+    clean = run_here(tmp_path, "ls", DEMO, "-f", "err op:SendStreamingMessage")
+    assert clean.err == "nothing matches err op:SendStreamingMessage\n"
 
 
 def test_ls_prints_the_chosen_columns(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ import {
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
 import { GrpcTransportFactory } from '@a2a-js/sdk/client/grpc';
+import grpc from '@grpc/grpc-js';
 
 const BINDINGS = { jsonrpc: 'JSONRPC', rest: 'HTTP+JSON', grpc: 'GRPC' };
 const UNKNOWN = '00000000-0000-4000-8000-000000000000';
@@ -166,7 +167,9 @@ class Scenarios {
     for (const one of this.options['follow-card'] ? [] : card.supportedInterfaces) {
       one.url = one.protocolBinding === 'GRPC' ? this.options.grpc : base + new URL(one.url).pathname;
     }
-    const transports = [JsonRpcTransportFactory, RestTransportFactory, GrpcTransportFactory].map((one) => new one(legacy));
+    const grpcChannelCredentials = base.startsWith('https:') ? grpc.credentials.createSsl() : undefined;
+    const options = { ...legacy, grpcChannelCredentials };
+    const transports = [JsonRpcTransportFactory, RestTransportFactory, GrpcTransportFactory].map((one) => new one(options));
     const preferredTransports = [BINDINGS[this.options.binding]];
     this.client = await new ClientFactory({ transports, preferredTransports }).createFromAgentCard(card);
   }

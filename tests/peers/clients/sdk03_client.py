@@ -138,7 +138,9 @@ class Scenarios:
         where |= {one.transport: one.url for one in self.card.additional_interfaces or ()}
         self.url = where[BINDINGS[self.args.binding]]
         if self.args.binding == "grpc":
-            self.channel = grpc.aio.insecure_channel(self.url)
+            tls = self.args.base_url.startswith("https:")
+            secure, insecure = grpc.aio.secure_channel, grpc.aio.insecure_channel
+            self.channel = secure(self.url, grpc.ssl_channel_credentials()) if tls else insecure(self.url)
         self.client, self.unary = self.make(True), self.make(False)
 
     def place(self, transport: str, url: str) -> str:

@@ -149,7 +149,9 @@ class Scenarios:
             i.url for i in self.card.supported_interfaces if i.protocol_binding == BINDINGS[self.args.binding]
         )
         if self.args.binding == "grpc":
-            self.channel = grpc.aio.insecure_channel(self.url)
+            tls = self.args.base_url.startswith("https:")
+            secure, insecure = grpc.aio.secure_channel, grpc.aio.insecure_channel
+            self.channel = secure(self.url, grpc.ssl_channel_credentials()) if tls else insecure(self.url)
         self.client, self.unary = self.make(True), self.make(False)
 
     def make(self, streaming: bool) -> Any:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable
 
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.text import format_count
+from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import TaskRow, make_key
+
+_FAILED_CALLS = re.compile(r"(?<![\w:.\"/-])err(?![\w:.\"/-])")
+"""The word `err` of an expression."""
 
 
 def explain_filter(recording: Recording, where: str) -> None:
@@ -45,6 +50,17 @@ def matching_tasks(recording: Recording, rows: Iterable[TaskRow], where: str) ->
     return [row for row in rows if any(make_key(row.session, number) in keys for number in row.task.exchanges)]
 
 
-def print_no_match(where: str) -> None:
-    """Print that nothing matches. This is a result, not an error."""
+def print_no_match(where: str, recordings: Iterable[Recording] = ()) -> None:
+    """Print that nothing matches. This is a result, not an error.
+
+    If the expression contains `err`, which selects failed calls, and none of the `recordings` has a match, exchanges
+    with findings of severity error may be meant: their number and filter are printed as well.
+    """
     print(f"nothing matches {make_visible(where)}", file=sys.stderr)
+    other = _FAILED_CALLS.sub("sev:error", where)
+    if other == where:
+        return
+    count = sum(1 for each in recordings for _ in each.get_queryable().select_ids(other, Rows.EXCHANGES))
+    if count:
+        exchanges = f"{format_count(count, 'exchange')} {'has' if count == 1 else 'have'}"
+        print(f"{exchanges} findings of severity error: {shell_line('-f', other)}", file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from a2a_inspect.commands.filters import matching_tasks, print_no_match
 from a2a_inspect.commands.session import connection_counts, lag_words, session_line
 from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
+from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_inspect.data.notes import note_counts
 from a2a_inspect.widgets.states import abbreviate_states
 from a2a_proxy.model.event import TaskState
@@ -22,7 +23,19 @@ from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow, labe
 if TYPE_CHECKING:
     from a2a_inspect.data.list_columns import UserColumn
 
-EXCHANGE_COLUMNS = ("#", "TIME", "OUTCOME", "OPERATION", "BINDING", "TASK", "STATES", "EVENTS", "TOOK", "ERROR")
+EXCHANGE_COLUMNS = (
+    "#",
+    "TIME",
+    "OUTCOME",
+    "FOUND",
+    "OPERATION",
+    "BINDING",
+    "TASK",
+    "STATES",
+    "EVENTS",
+    "TOOK",
+    "ERROR",
+)
 EXCHANGE_SHRINK_ORDER = (
     ("TASK", 0),
     ("EVENTS", 0),
@@ -41,7 +54,7 @@ EXCHANGE_SHRINK_ORDER = (
 TASK_SHRINK_ORDER = (("AGENT", 0), ("CONTEXT", 0), ("EXCHANGES", 10), ("ARTIFACTS", 10), ("TASK", 9), ("STATES", 12))
 WIDE_TERMINAL = 140
 """Terminal width in cells from which a line shows the time to the first event."""
-_ROWS_PER_READ = 100
+ROWS_PER_READ = 100
 _MIN_USER_WIDTH, _MAX_USER_WIDTH = 8, 60
 """Cells of a column that the user chose, on a terminal."""
 SHORTENED = {"STATES": abbreviate_states}
@@ -51,7 +64,7 @@ TASK_COLUMNS = ("TASK", "STATE", "CONTEXT", "AGENT", "STATES", "ARTIFACTS", "EXC
 def list_exchanges(recording: Recording, *, as_json: bool, where: str = "", columns: Sequence[UserColumn] = ()) -> None:
     """Print the exchanges of all sessions in order, or those that match, with these columns or the standard ones."""
     if where and next(recording.find_exchanges(where, limit=1), None) is None:
-        print_no_match(where)
+        print_no_match(where, [recording])
         return
     if as_json:
         for row in recording.find_exchanges(where) if where else recording.read_exchanges():
@@ -82,7 +95,8 @@ def _exchange_table_lines(
         width = terminal_width()
         room = TableLimits(width, {"OPERATION": 28}, EXCHANGE_SHRINK_ORDER, SHORTENED) if width else None
         brief = 0 < width < WIDE_TERMINAL
-        rows = (exchange_cells(row, with_session=several, brief=brief) for row in itertools.chain((first,), found))
+        lines = _count_findings(recording, itertools.chain((first,), found))
+        rows = (exchange_cells(line, with_session=several, brief=brief) for line in lines)
         yield from table_lines(EXCHANGE_COLUMNS, rows, room)
     counts = "" if where else connection_counts(recording, session)
     if counts:
@@ -110,23 +124,26 @@ def _user_table_lines(
 def _user_cells(
     recording: Recording, rows: Iterator[ExchangeRow], columns: Sequence[UserColumn], *, several: bool
 ) -> Iterator[tuple[str, ...]]:
-    from a2a_inspect.data.finding_counts import exchange_lines
     from a2a_inspect.data.list_columns import ColumnReader
 
     reader = ColumnReader(columns)
-    while page := list(itertools.islice(rows, _ROWS_PER_READ)):
+    while page := list(itertools.islice(rows, ROWS_PER_READ)):
         lines = exchange_lines(recording, page)
         for line, chosen in zip(lines, reader.read_cells(recording, page), strict=True):
             number, *cells = exchange_cells(line, with_session=several, brief=True)
             standard = dict(zip(EXCHANGE_COLUMNS[1:], cells, strict=True))
-            standard["FOUND"] = str(line.finding_counts or "")
             own = (
                 standard[each.title] if each.is_standard else cell for each, cell in zip(columns, chosen, strict=True)
             )
             yield (number, *map(make_visible, own))
 
 
-def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tuple[str, ...]:
+def _count_findings(recording: Recording, rows: Iterator[ExchangeRow]) -> Iterator[ExchangeLine]:
+    while page := list(itertools.islice(rows, ROWS_PER_READ)):
+        yield from exchange_lines(recording, page)
+
+
+def exchange_cells(row: ExchangeLine, *, with_session: bool, brief: bool) -> tuple[str, ...]:
     """Return the cells of a line.
 
     With `with_session` the number includes the session; with `brief` the time to the first event is left out.
@@ -136,6 +153,7 @@ def exchange_cells(row: ExchangeRow, *, with_session: bool, brief: bool) -> tupl
         label_place(row.session, exchange.id, with_session=True) if with_session else str(exchange.id),
         text.format_time(exchange.started),
         text.outcome_label(exchange),
+        str(row.finding_counts or ""),
         make_visible(text.exchange_title(exchange)),
         text.binding_and_dialect(exchange),
         make_visible(text.shorten_id(exchange.task_id)),

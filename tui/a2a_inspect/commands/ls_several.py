@@ -10,6 +10,7 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.commands.ls import (
     EXCHANGE_COLUMNS,
     EXCHANGE_SHRINK_ORDER,
+    ROWS_PER_READ,
     SHORTENED,
     TASK_COLUMNS,
     TASK_SHRINK_ORDER,
@@ -20,6 +21,7 @@ from a2a_inspect.commands.ls import (
 )
 from a2a_inspect.commands.session import member_lines
 from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
+from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import exchange_object
 from a2a_proxy.protocol.text import make_visible
@@ -36,7 +38,7 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
     rows = several.read_exchanges(where)
     first = next(rows, None)
     if where and first is None:
-        print_no_match(where)
+        print_no_match(where, [member.recording for member in several.members])
         return
     found = itertools.chain(() if first is None else (first,), rows)
     if as_json:
@@ -48,7 +50,7 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
         print(line)
 
 
-def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, ExchangeRow]]) -> Iterator[str]:
+def _exchange_lines(several: MultiReader, rows: Iterator[tuple[MultiReaderFile, ExchangeRow]]) -> Iterator[str]:
     yield from member_lines(several)
     width = terminal_width()
     room = (
@@ -60,11 +62,19 @@ def _exchange_lines(several: MultiReader, rows: Iterable[tuple[MultiReaderFile, 
     cells = (
         (
             make_visible(member.name),
-            *exchange_cells(row, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL),
+            *exchange_cells(line, with_session=member.number in crowded, brief=0 < width < WIDE_TERMINAL),
         )
-        for member, row in rows
+        for member, line in _count_findings(rows)
     )
     yield from table_lines(("FILE", *EXCHANGE_COLUMNS), cells, room)
+
+
+def _count_findings(
+    rows: Iterator[tuple[MultiReaderFile, ExchangeRow]],
+) -> Iterator[tuple[MultiReaderFile, ExchangeLine]]:
+    while page := list(itertools.islice(rows, ROWS_PER_READ)):
+        for member, run in itertools.groupby(page, key=lambda each: each[0]):
+            yield from ((member, line) for line in exchange_lines(member.recording, [row for _, row in run]))
 
 
 def _files_with_several_sessions(several: MultiReader) -> set[int]:

@@ -14,6 +14,7 @@ from a2a_proxy.relay.stdio_agent import agent_environment
 from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 _FOUND_VARIABLES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
+JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
 _EXCEPTION_VARIABLES = ("NO_PROXY", "no_proxy")
 
 
@@ -28,14 +29,43 @@ class FoundProxy(msgspec.Struct, frozen=True):
     """Parts of the environment that cannot be used, in words."""
 
 
+class JavaOptions(msgspec.Struct, frozen=True):
+    """Options of JVMs, which read them from `JAVA_TOOL_OPTIONS`."""
+
+    truststore: str = ""
+    """File of the certificates that they trust; empty for their own."""
+    password: str = ""
+
+    def list_options(self, proxy: str) -> list[str]:
+        """Return the options for a proxy (`host:port`). Without exceptions, JVMs use it for this machine too."""
+        host, _, port = proxy.rpartition(":")
+        options = []
+        for scheme in ("http", "https"):
+            options += [f"-D{scheme}.proxyHost={host}", f"-D{scheme}.proxyPort={port}"]
+        options.append("-Dhttp.nonProxyHosts=")
+        if self.truststore:
+            options.append(f"-Djavax.net.ssl.trustStore={_quote(self.truststore)}")
+            options += ["-Djavax.net.ssl.trustStoreType=PKCS12", f"-Djavax.net.ssl.trustStorePassword={self.password}"]
+        return options
+
+
+def _quote(text: str) -> str:
+    """Return a value as `JAVA_TOOL_OPTIONS` needs it if it has spaces."""
+    return f'"{text}"' if " " in text else text
+
+
 def started_environment() -> dict[str, str]:
     """Return the environment with which this process was started."""
     return {os.fsdecode(name): os.fsdecode(value) for name, value in agent_environment().items()}
 
 
-def command_environment(environment: Mapping[str, str], proxy: str) -> dict[str, str]:
-    """Return `environment` with the variables that lead traffic to `proxy` (`host:port`)."""
-    return {**environment, **proxy_variables(proxy)}
+def command_environment(environment: Mapping[str, str], proxy: str, java: JavaOptions | None = None) -> dict[str, str]:
+    """Return `environment` with the variables that lead traffic to `proxy` (`host:port`), with `java` of JVMs too."""
+    changed = {**environment, **proxy_variables(proxy)}
+    if java is not None:
+        options = environment.get(JAVA_OPTIONS, ""), *java.list_options(proxy)
+        changed[JAVA_OPTIONS] = " ".join(filter(None, options))
+    return changed
 
 
 def find_proxy(environment: Mapping[str, str]) -> FoundProxy | None:

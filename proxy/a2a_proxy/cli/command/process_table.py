@@ -26,7 +26,7 @@ _GO_MARK = b"\xff Go buildinf:"
 _INTERPRETERS = ("python", "node", "deno", "bun", "java", "ruby", "sh", "bash", "dash")
 _CODE_OPTIONS = ("-c", "-e", "--eval", "-p", "--print")
 _OPTIONS_WITH_VALUE = ("-X", "-W", "-r", "--require", "--import", "-cp", "-classpath", "--class-path")
-_SCRIPT_ENDINGS = ("py", "pyz", "js", "mjs", "cjs", "ts", "jar", "rb", "sh")
+_SCRIPT_ENDINGS = ("py", "pyz", "js", "mjs", "cjs", "ts", "jar", "java", "rb", "sh")
 _MODULE_FILES = ("__main__", "main", "index", "app", "server", "cli")
 """Names of files that say less about a program than the name of their folder."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
@@ -17,7 +19,9 @@ from a2a_proxy.cli.authority import is_cryptography_installed, load_authority, t
 from a2a_proxy.cli.command.bypass import BypassWatch
 from a2a_proxy.cli.command.client_processes import ClientProcesses
 from a2a_proxy.cli.command.environment import (
+    JAVA_OPTIONS,
     FoundProxy,
+    JavaOptions,
     command_environment,
     find_proxy,
     started_environment,
@@ -25,7 +29,7 @@ from a2a_proxy.cli.command.environment import (
 from a2a_proxy.cli.command.launcher import Launcher, adopt_orphans
 from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.console import Console, make_console
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.relay.host_patterns import PRIVATE
 from a2a_proxy.relay.run import run_loop
@@ -36,8 +40,9 @@ _END_SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.S
 """Signals that end the proxy while the command does not run."""
 
 
-def run_command(command: tuple[str, ...], arguments: ProxyArguments) -> NoReturn:
-    """Run the command with its traffic through the proxy, and end as it did, or with 1 if `fail_on` requires it.
+def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bool = False) -> NoReturn:
+    """Run the command with its traffic through the proxy, and end as it did, or with 1 if `fail_on` requires it. With
+    `java` JVMs use the proxy too.
 
     Raises:
         UserError: the command cannot be started, or its traffic cannot be recorded.
@@ -52,12 +57,27 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments) -> NoReturn
     trust: dict[str, str] = {}
     if config.interception is not None:
         trust = trust_variables(load_authority("--intercept").certificate_pem, file_layout.authority_dir())
+    java_options = _make_java_options(trust) if java else None
     console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=sys.stderr)
     environment = started_environment()
     if config.upstream_proxy is None and (found := find_proxy(environment)) is not None:
         config = msgspec.structs.replace(config, upstream_proxy=found.proxy)
         _show_proxy(found, console)
-    exit_like(run_loop(CommandRun(config, launcher, {**environment, **trust}, console).run()))
+    exit_like(run_loop(CommandRun(config, launcher, {**environment, **trust}, console, java_options).run()))
+
+
+def _make_java_options(trust: Mapping[str, str]) -> JavaOptions:
+    """Return the options of JVMs, which trust what the variables `trust` name. Raises UserError."""
+    if not trust or "-Djavax.net.ssl.trustStore=" in os.environ.get(JAVA_OPTIONS, ""):
+        return JavaOptions()
+    from a2a_proxy.certificates.trust import TRUSTSTORE_PASSWORD, make_java_truststore
+
+    try:
+        with state_directory_errors():
+            path = make_java_truststore(Path(trust["SSL_CERT_FILE"]).read_bytes(), file_layout.authority_dir())
+    except ImportError:
+        raise UserError("--java needs cryptography 45", "install it: pip install -U cryptography") from None
+    return JavaOptions(str(path), TRUSTSTORE_PASSWORD)
 
 
 def _show_proxy(found: FoundProxy, console: Console) -> None:
@@ -76,11 +96,17 @@ class CommandRun:
     """The command and the proxy around it."""
 
     def __init__(
-        self, config: ProxyConfig, launcher: Launcher, environment: Mapping[str, str], console: Console
+        self,
+        config: ProxyConfig,
+        launcher: Launcher,
+        environment: Mapping[str, str],
+        console: Console,
+        java: JavaOptions | None = None,
     ) -> None:
         self._config = config
         self._launcher = launcher
         self._environment = environment
+        self._java = java
         self._console = console
         self._processes = ClientProcesses()
         self._proxy = ProxyRun(config, self._run_to_end, console, self._processes)
@@ -113,7 +139,7 @@ class CommandRun:
         if self._early_signal:
             return
         self._is_running = True
-        self._launcher.start(command_environment(self._environment, addresses[0]))
+        self._launcher.start(command_environment(self._environment, addresses[0], self._java))
         ports = {int(address.rpartition(":")[2]) for address in addresses}
         watch = BypassWatch(self._launcher.pid, ports, self._show_bypass)
         watch.start()

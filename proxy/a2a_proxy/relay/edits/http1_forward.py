@@ -91,7 +91,7 @@ class Http1Forward:
         """
         if (
             not start
-            and len(data) == self._known_request_size
+            and 0 < len(data) == self._known_request_size
             and data.startswith(self._known_request)
             and self._requests.is_between_messages
         ):
@@ -148,7 +148,7 @@ class Http1Forward:
         handled; it is less than the length of `data` if the budget is spent."""
         if (
             not start
-            and len(data) == self._known_response_size
+            and 0 < len(data) == self._known_response_size
             and data.startswith(self._known_response)
             and self._unanswered
             and not self._unanswered[0]

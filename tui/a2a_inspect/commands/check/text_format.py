@@ -24,7 +24,10 @@ _Group = list[CheckFinding]
 
 
 def format_lines(report: CheckReport) -> Iterator[str]:
-    """Yield the sessions with their findings, the rules that ran, and the counts."""
+    """Yield the sessions with their findings, the number of rules that ran, and the counts.
+
+    The ids of the rules follow only if some rules did not run, or if all findings are listed.
+    """
     has_more = False
     for one in report.sessions:
         findings = [each for each in one.findings if not each.suppressed]
@@ -33,7 +36,9 @@ def format_lines(report: CheckReport) -> Iterator[str]:
         yield from _session_lines(one)
         yield from _group_lines(groups)
     yield from _idle_suppression_lines(report)
-    yield f"{text.format_count(len(report.executed_rules), 'rule')} ran: {_rule_ranges(report)}"
+    names_rules = report.lists_all or len(report.executed_rules) < len(all_rules())
+    which = f": {_rule_ranges(report)}" if names_rules else ""
+    yield f"{text.format_count(len(report.executed_rules), 'rule')} ran{which}"
     told = ", ".join(text.format_count(report.count_findings(each), each.name.lower()) for each in reversed(Severity))
     yield f"found: {told}" + (f"; {report.suppressed_findings} suppressed" if report.suppressed_findings else "")
     if has_more:
