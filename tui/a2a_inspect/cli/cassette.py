@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from a2a_inspect.cli.word_completion import complete_place
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 
@@ -87,7 +88,7 @@ def scan_files(files: tuple[Path, ...], redact: tuple[str, ...], redact_policy: 
 
 
 @cassette.command("diff")
-@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
+@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]", shell_complete=complete_place)
 @click.option(
     "--all", "everything", is_flag=True, help="Compare identifiers, times, addresses and similar values as well."
 )
@@ -105,7 +106,7 @@ def diff_cassettes(words: tuple[str, ...], everything: bool, where: str, as_json
 
 
 @cassette.command("trim")
-@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
 @click.option("--output", "-o", "target", required=True, type=click.Path(path_type=Path), metavar="FILE")
 @_filter_option
 @click.option("--exact", is_flag=True, help="Write only the selected exchanges, even if a replay needs others.")

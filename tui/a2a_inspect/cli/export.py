@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
@@ -29,11 +30,17 @@ class _ExportGroup(SectionedGroup):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the name of the default format if the user named none."""
+        if not args and ctx.resilient_parsing:  # the shell completes the first word
+            return super().parse_args(ctx, args)
         if not args or (
             args[0] not in (*self.commands, "-h", "--help") and (args[0][:1] == "-" or is_recording_path(args[0]))
         ):
             args = [DEFAULT_FORMAT, *args]
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the formats that begin with a word; a file if there are none."""
+        return super().shell_complete(ctx, incomplete) or [CompletionItem(incomplete, type="file")]
 
 
 def add_common_options(command: Any) -> Any:

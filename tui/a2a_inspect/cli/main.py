@@ -15,6 +15,7 @@ from a2a_inspect.cli.card import card
 from a2a_inspect.cli.cassette import cassette
 from a2a_inspect.cli.export import export
 from a2a_inspect.cli.report_options import add_report_options
+from a2a_inspect.cli.word_completion import complete_place, complete_rule, complete_topic
 from a2a_proxy import __version__
 from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.help_sections import SectionedGroup
@@ -171,7 +172,7 @@ def ls(recordings: tuple[Path, ...], tasks: bool, where: str, columns: str, expl
 
 
 @cli.command()
-@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE]...", shell_complete=complete_place)
 @click.option("--payloads", "-p", is_flag=True, help="Print each frame with its decoded payload.")
 @click.option(
     "--artifacts", "-a", is_flag=True, help="Print each task with its artifacts, assembled from their chunks."
@@ -227,7 +228,7 @@ def show_tail(recordings: tuple[Path, ...], **options: Any) -> None:
 
 
 @cli.command("diff")
-@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]")
+@click.argument("words", nargs=-1, metavar="LEFT [PLACE] [RIGHT] [PLACE]", shell_complete=complete_place)
 @click.option(
     "--all", "everything", is_flag=True, help="Compare identifiers, times, addresses and similar values as well."
 )
@@ -266,7 +267,7 @@ def show_stats(recordings: tuple[Path, ...], **options: Any) -> None:
 
 
 @cli.command("segments")
-@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]...", shell_complete=complete_place)
 @click.option("--media", type=click.Path(path_type=Path), metavar="DIR", help="Write each media part once to DIR.")
 @_json_option
 def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> None:
@@ -283,7 +284,7 @@ def segments_of(words: tuple[str, ...], as_json: bool, media: Path | None) -> No
 
 
 @cli.command("lanes")
-@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [EXCHANGE|TASK]", shell_complete=complete_place)
 @click.option("--mermaid", is_flag=True, help="Print a Mermaid sequence diagram.")
 @click.option(
     "--width", type=click.IntRange(min=40), metavar="CELLS", help="Width of the drawing (default: the terminal's)."
@@ -304,7 +305,7 @@ def show_swimlane(words: tuple[str, ...], **drawing: Any) -> None:
 
 
 @cli.command("note")
-@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]")
+@click.argument("words", nargs=-1, metavar="[RECORDING] [PLACE [TEXT]...]", shell_complete=complete_place)
 @click.option("--bookmark/--no-bookmark", default=None, help="Set or remove the bookmark of the place.")
 @click.option("--delete", is_flag=True, help="Delete the note and the bookmark of the place.")
 @_json_option
@@ -404,7 +405,7 @@ def serve_assistant(recordings: tuple[Path, ...]) -> None:
 
 
 @cli.command("help")
-@click.argument("topic", default="")
+@click.argument("topic", default="", shell_complete=complete_topic)
 def show_help(topic: str) -> None:
     """Print a page of the manual, or list its pages.
 
@@ -436,7 +437,7 @@ def check_recordings(recordings: tuple[Path, ...], **options: Any) -> int:
 
 
 @cli.command("rules")
-@click.argument("rule", required=False, default="", metavar="[ID]")
+@click.argument("rule", required=False, default="", metavar="[ID]", shell_complete=complete_rule)
 @_json_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print all rules as a page of the manual.")
 def list_rules(rule: str, as_json: bool, as_markdown: bool) -> None:

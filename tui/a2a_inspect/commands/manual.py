@@ -53,10 +53,14 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
     click.echo_via_pager(captured.get())
 
 
+def list_pages() -> list[str]:
+    """Return the names of the pages in alphabetical order."""
+    return sorted(each.name.removesuffix(".md") for each in _manual().iterdir() if each.name.endswith(".md"))
+
+
 def _page_titles() -> dict[str, str]:
     """Return the title of each page by its name."""
-    pages = sorted(each.name.removesuffix(".md") for each in _manual().iterdir() if each.name.endswith(".md"))
-    return {name: _read_page(name).partition("\n")[0].lstrip("# ") for name in pages}
+    return {name: _read_page(name).partition("\n")[0].lstrip("# ") for name in list_pages()}
 
 
 def _read_page(name: str) -> str:
