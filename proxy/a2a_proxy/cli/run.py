@@ -257,7 +257,8 @@ class ProxyRun:
         if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        self._console.show_start(StartInfo(__version__, routes, answer.path, self._config.redact, endless, forwards))
+        redact, spans_to = self._config.redact, self._followers.span_backend
+        self._console.show_start(StartInfo(__version__, routes, answer.path, redact, endless, forwards, spans_to))
         if self._config.editing.trust.insecure:
             self._console.show_note(
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
