@@ -6,6 +6,8 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable
+from functools import partial
+from random import Random
 
 import grpc
 import grpc.aio
@@ -111,6 +113,91 @@ def test_requests_to_two_origins_one_after_another(play: Play) -> None:
             writer.close()
             await bench.closed(4)
             assert bench.relay.stats.total == 4
+
+    play(story())
+
+
+async def answer_by_request(name: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Answer each request with name, method, target and body; the query says how: with a length or in chunks."""
+    with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+        while head := await read_head(reader):
+            method, target, _ = head.split(b" ", 2)
+            body = b""
+            if b"content-length: " in head:
+                body = await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0]))
+            elif b"Transfer-Encoding: chunked" in head:
+                while size := int(await reader.readuntil(b"\r\n"), 16):
+                    body += (await reader.readexactly(size + 2))[:-2]
+                await reader.readexactly(2)
+            text = b" ".join((name, method, target, body))
+            if method == b"HEAD":
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text))
+            elif b"chunked" in target:
+                parts = (text[:3], text[3:])
+                wire = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+                writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + wire + b"0\r\n\r\n")
+            else:
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
+    writer.close()
+
+
+async def read_text(reader: asyncio.StreamReader, *, head_only: bool) -> bytes:
+    head = await read_head(reader)
+    if head_only:
+        return b""
+    if b"Content-Length: " in head:
+        return await reader.readexactly(int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0]))
+    text = b""
+    while size := int(await reader.readuntil(b"\r\n"), 16):
+        text += (await reader.readexactly(size + 2))[:-2]
+    await reader.readexactly(2)
+    return text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_any_sequence_of_requests(play: Play, seed: int) -> None:
+    """Methods, framings, repeated heads, pieces of any size, waiting for answers or not, over three origins."""
+    random = Random(seed)
+
+    async def story() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            names = (b"one", b"two", b"three")
+            ports = [await stack.enter_async_context(agent(partial(answer_by_request, name))) for name in names]
+            bench = await stack.enter_async_context(forwarding())
+            reader, writer = await bench.connect()
+            expected: list[tuple[bytes, bool]] = []
+
+            async def read_answers() -> None:
+                for text, head_only in expected:
+                    assert await read_text(reader, head_only=head_only) == text
+                expected.clear()
+
+            for _ in range(150):
+                index = random.choice((0, 0, 0, 1, 2))
+                method = random.choice(("GET", "POST", "HEAD"))
+                path = random.choice(("/", "/x?chunked", f"/{random.randint(0, 9)}"))
+                body, fields = b"", ""
+                if method == "POST":
+                    body = wire = b"b" * random.choice((0, 1, 5, 5, 5, 3000))
+                    fields = f"content-length: {len(body)}\r\n"
+                    if body and random.random() < 0.5:
+                        fields, wire = "Transfer-Encoding: chunked\r\n", b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+                else:
+                    wire = b""
+                head = f"{method} http://127.0.0.1:{ports[index]}{path} HTTP/1.1\r\n{fields}\r\n"
+                data = head.encode() + wire
+                while data:
+                    size = random.choice((1, 30, len(data), len(data)))
+                    writer.write(data[:size])
+                    data = data[size:]
+                    if random.random() < 0.3:
+                        await asyncio.sleep(0)
+                text = b" ".join((names[index], method.encode(), path.encode(), body))
+                expected.append((b"" if method == "HEAD" else text, method == "HEAD"))
+                if random.random() < 0.5:
+                    await read_answers()
+            await read_answers()
+            writer.close()
 
     play(story())
 
