@@ -112,7 +112,7 @@ def test_options_without_effect(files: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said[0] == "--tls has no effect without --listen"
     monkeypatch.setattr(authority.importlib.util, "find_spec", lambda _: None)
     assert mistake(lambda: config(tls=True)) == (
-        "--tls needs cryptography",
+        "--tls needs the extra tls",
         "install it: pip install 'a2a-proxy[tls]'",
     )
 

@@ -51,9 +51,7 @@ def check_installed() -> None:
         except ImportError:
             found = None
         if found is None:
-            raise TelemetryError(
-                "the OpenTelemetry packages are not installed", "install them with: pip install 'a2a-proxy[otlp]'"
-            )
+            raise TelemetryError("OpenTelemetry needs the extra otlp", "install it: pip install 'a2a-proxy[otlp]'")
 
 
 class SdkBackend:
