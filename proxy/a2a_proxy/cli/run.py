@@ -282,7 +282,7 @@ class ProxyRun:
                 'clients must trust it: eval "$(a2a-proxy ca env)", or a2a-proxy ca export' if tls.own is None else ""
             )
             self._console.show_note(f"the proxy takes TLS at each --listen, with {how}", hint, loud=False)
-        has_tls = tls is not None or any(
+        has_tls = bool(tls or self._config.forwards) or any(  # clients of a forward proxy may name https:// origins
             upstream.tls for route in self._config.routes for upstream in (route.upstream, route.grpc) if upstream
         )
         if has_tls and (path := key_log_file()):
