@@ -74,6 +74,10 @@ class SdkBackend:
             ) from wrong
         self._log_handler.remove_filters()
 
+    def set_retry_listener(self, on_retry: Callable[[RequestOutcome], None]) -> None:
+        """Call `on_retry` with the result of each try after which the exporter tries again by itself."""
+        self._log_handler.on_retry = on_retry
+
     def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
         """Send one request, retried for at most `OTEL_EXPORTER_OTLP_TIMEOUT`."""
         resources = {service: sdk_resource(service_resource(resource, service)) for service in _services(spans)}
