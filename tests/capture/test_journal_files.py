@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -57,6 +58,21 @@ def test_nothing_is_written_if_the_free_space_is_unknown(
     assert (segments.reason, segments.is_blocked) == (reason, True)
     assert segments.write([b"head", b"data", b"tail"]) == 3
     assert segments.reason == ""
+    segments.close()
+
+
+def test_what_does_not_fit_beside_the_bytes_to_keep_free_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = [b"head", bytes(50), b"tail"]
+    segments = JournalFiles(tmp_path, JournalLimits(keep_free=1000), now=lambda: 100.0)
+    disk = SimpleNamespace(f_bavail=0, f_frsize=1, f_blocks=0)
+    monkeypatch.setattr(os, "statvfs", lambda _: disk)
+    disk.f_bavail = 1000 + 100
+    assert segments.write(record) == 3
+    disk.f_bavail = 1000 + 40
+    assert segments.write(record) == 0
+    assert segments.reason == "the disk is almost full"
     segments.close()
 
 

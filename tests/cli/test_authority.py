@@ -124,7 +124,7 @@ def test_mistakes(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         code, _, error = command(*words)
         assert (code, two_lines(error)) == (
             2,
-            ("a2a-proxy ca needs cryptography", "install it: pip install 'a2a-proxy[tls]'"),
+            ("a2a-proxy ca needs the extra tls", "install it: pip install 'a2a-proxy[tls]'"),
         )
 
 

@@ -13,29 +13,44 @@ import pytest
 
 from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 from a2a_proxy.cli.config import ProxyArguments, proxy_config
-from a2a_proxy.cli.console import make_console
+from a2a_proxy.cli.console import StartInfo, make_console
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.followers import run_followers
+from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.otlp import OtlpRunFollower, otlp_settings, summarize_export
 from a2a_proxy.follower.checkpoint import CheckpointFile
 from a2a_proxy.follower.entry import FollowerJob
 from a2a_proxy.follower.histogram_buckets import CALL_BUCKETS
+from a2a_proxy.follower.hook_consumer import CallTally
 from a2a_proxy.follower.hook_log import HookLog
 from a2a_proxy.follower.keeper import HookReport
 from a2a_proxy.follower.process import FollowTarget
-from a2a_proxy.follower.status import Status
+from a2a_proxy.follower.status import FollowerNotice, Status
 from a2a_proxy.telemetry.__main__ import export_session
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.keeper import checkpoint_path
+from a2a_proxy.telemetry.request_outcome import RequestOutcome
+from a2a_proxy.telemetry.retry_sender import RetrySender
+from a2a_proxy.telemetry.sdk import SdkBackend
 from a2a_proxy.telemetry.settings import encode
 from a2a_proxy.telemetry.span_options import DEFAULT_SPAN_OPTIONS, SpanOptions
+from a2a_proxy.telemetry.target import otlp_target
 from a2a_proxy.telemetry.unsent import send_unsent
+from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
 from support_cli import Agent, Proxy, call, run, until
 from support_inspect import sample
 from support_otlp import attributes, http_backend
 from support_recording import facts
 
 Start = Callable[..., Proxy]
+SPAN = SpanValue(
+    name="x",
+    kind=SpanKind.INTERNAL,
+    context=SpanContextIds("1" * 32, "2" * 16),
+    parent=None,
+    started=1,
+    ended=2,
+    attributes={},
+)
 ENVIRONMENT = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_METRIC_EXPORT_INTERVAL": "200"}
 
 
@@ -163,6 +178,44 @@ def test_unsent_skips_recordings_that_a_proxy_still_exports(tmp_path: Path, monk
         fcntl.flock(held, fcntl.LOCK_SH)  # as the keeper does
         with pytest.raises(TelemetryError, match="is sending these spans now"):
             send_unsent(str(path), facts(1).uuid, settings)
+
+
+def test_the_banner_names_the_backend(capfd: pytest.CaptureFixture[str]) -> None:
+    settings = otlp_settings("http://127.0.0.1:1", "", DEFAULT_SPAN_OPTIONS, frames=False)
+    console = make_console("text", quiet=False)
+    for otlp, words in ((settings, ["spans to 127.0.0.1:1"]), (None, [])):
+        followers = Followers(run_followers((), otlp, None, console), console)
+        console.show_start(StartInfo("1", [], "r.db", (), spans_to=followers.span_backend))
+        console.close()
+        assert [line for line in capfd.readouterr().err.splitlines() if "spans" in line] == words
+        console = make_console("text", quiet=False)
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
+def test_the_first_try_without_an_answer_is_reported(protocol: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exporter tries again for 10 seconds by default and returns nothing meanwhile."""
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "3")
+    backend, heard = SdkBackend(otlp_target("http://127.0.0.1:1", protocol, {})), list[str]()
+
+    def notify(said: Status) -> None:
+        assert isinstance(said, FollowerNotice)
+        heard.append(said.message)
+
+    sender = RetrySender(backend, "c:4318", CallTally(), notify)
+    sender.is_stopping = lambda: bool(heard)
+
+    tries: list[RequestOutcome] = []
+
+    def report(outcome: RequestOutcome) -> None:
+        tries.append(outcome)
+        sender.report_failure(outcome)
+        backend.close()
+
+    backend.set_retry_listener(report)
+    assert not sender.send_spans({}, [SPAN])
+    assert len(tries) == 1
+    assert [message.partition(" accepts nothing: ")[0] for message in heard] == ["OTLP: c:4318"]
+    assert "refused" in heard[0].lower()
 
 
 def test_otel_sdk_disabled_turns_the_export_off(

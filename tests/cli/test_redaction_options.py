@@ -164,7 +164,10 @@ def test_export_of_a_part_and_trim_take_a_policy(inspect: Callable[..., tuple[in
     assert inspect("export", SDK, *words, "-o", tmp_path / "p.a2a.jsonl")[0] == 0
     with open_recording_or_cassette(tmp_path / "p.a2a.jsonl") as part, open_recording_or_cassette(SDK) as whole:
         kept = [row.exchange.id for row in part.read_exchanges()]
-        assert kept == [row.exchange.id for row in whole.find_exchanges("op:GetTask")] != []
+        found = [row.exchange.id for row in whole.find_exchanges("op:GetTask")]
+        card = next(row.exchange.id for row in whole.read_exchanges() if row.exchange.operation == "GetAgentCard")
+        assert kept == [card, *found]
+        assert found
         assert not any(row.frame.payload for row in part.frames_after(0))
     assert inspect("cassette", "trim", SDK, "4", "--redact", "pii", "-o", tmp_path / "t.a2a.jsonl")[0] == 0
     with open_recording_or_cassette(tmp_path / "t.a2a.jsonl") as part:

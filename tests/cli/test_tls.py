@@ -17,7 +17,7 @@ from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.tls import ClientTlsOptions, make_client_tls
 from a2a_proxy.relay.tls import CertificateFiles
-from support_cli import SECONDS, Agent, Proxy
+from support_cli import SECONDS, Agent, Proxy, until
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_options_without_effect(files: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert said[0] == "--tls has no effect without --listen"
     monkeypatch.setattr(authority.importlib.util, "find_spec", lambda _: None)
     assert mistake(lambda: config(tls=True)) == (
-        "--tls needs cryptography",
+        "--tls needs the extra tls",
         "install it: pip install 'a2a-proxy[tls]'",
     )
 
@@ -192,3 +192,11 @@ def test_a_run_with_tls(proxy: Callable[..., Proxy], agent: Agent, tmp_path: Pat
     ]
     assert b"CLIENT_TRAFFIC_SECRET_0" in keys.read_bytes()
     assert running.err == ""
+
+
+def test_a_forward_proxy_says_where_the_keys_go(proxy: Callable[..., Proxy], tmp_path: Path) -> None:
+    """Its clients may name `https://` origins, and TLS in tunnels may be opened."""
+    running = proxy("--forward", "127.0.0.1:0", SSLKEYLOGFILE=str(tmp_path / "keys"))
+    until(lambda: "stop with Ctrl-C" in running.err)
+    assert running.stop() == 0
+    assert f"the keys of all TLS connections are written to {tmp_path / 'keys'} (SSLKEYLOGFILE)" in running.err

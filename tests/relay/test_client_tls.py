@@ -16,8 +16,10 @@ import grpc.aio
 import msgspec
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 
-from a2a_proxy.certificates.authority import Authority
+from a2a_proxy.certificates.authority import Authority, encode_server, make_key
 from a2a_proxy.certificates.contexts import FileContexts, IssuedContexts
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction, TlsFacts
 from a2a_proxy.relay import client_tls
@@ -579,5 +581,63 @@ def test_clients_must_present_a_certificate(
             assert facts.client is not None
             assert (facts.client.names, facts.client.verified) == (("client.example",), True)
             assert len(bench.notes) == 3
+
+    play(story())
+
+
+ODD_NAMES = b"\x30\x0f\x82\x09localhost\x82\x02\xff\xfe"
+"""A certificate's names: localhost, and one that is no text."""
+
+
+def odd_context(authority: Authority, folder: Path, purpose: int) -> ssl.SSLContext:
+    """Return a context that presents a certificate with the odd name."""
+    key, now = make_key(), datetime.datetime.now(datetime.UTC)
+    names = x509.UnrecognizedExtension(x509.oid.ExtensionOID.SUBJECT_ALTERNATIVE_NAME, ODD_NAMES)
+    certificate = (
+        x509.CertificateBuilder(serial_number=1)
+        .issuer_name(authority.certificate.subject)
+        .subject_name(x509.Name([]))
+        .public_key(key.public_key())
+        .not_valid_before(now - datetime.timedelta(1))
+        .not_valid_after(now + datetime.timedelta(1))
+        .add_extension(names, critical=True)
+        .sign(authority.key, hashes.SHA256())
+    )
+    (folder / "odd.pem").write_bytes(encode_server(key, certificate))
+    (folder / "ca.pem").write_bytes(authority.certificate_pem)
+    context = ssl.SSLContext(purpose)
+    context.load_verify_locations(folder / "ca.pem")
+    context.load_cert_chain(folder / "odd.pem")
+    return context
+
+
+def test_a_client_certificate_that_cannot_be_read(play: Play, authority: Authority, tmp_path: Path) -> None:
+    """A line instead of a traceback."""
+    odd = odd_context(authority, tmp_path, ssl.PROTOCOL_TLS_CLIENT)
+
+    def demand(context: ssl.SSLContext) -> None:
+        context.load_verify_locations(tmp_path / "ca.pem")
+        context.verify_mode = ssl.CERT_REQUIRED
+
+    async def client(bench: Bench) -> None:
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(blocking_handshake, bench.port, odd)
+
+    ((text, _),) = failing(play, ClientTls(IssuedContexts(authority, demand), required=True), client)
+    assert text == "a client's certificate cannot be read at 127.0.0.1:PORT"
+
+
+def test_an_agents_certificate_that_cannot_be_read(play: Play, authority: Authority, tmp_path: Path) -> None:
+    """The client gets a 502, and the user a line."""
+    odd = odd_context(authority, tmp_path, ssl.PROTOCOL_TLS_SERVER)
+    editing = msgspec.structs.replace(NO_EDITS, trust=Trust(tmp_path / "ca.pem"))
+
+    async def story() -> None:
+        async with tls_agent(odd) as port, relaying(f"https://localhost:{port}", editing=editing) as bench:
+            reader, writer = await bench.connect()
+            writer.write(GET)
+            assert b"its certificate cannot be read" in await reader.read()
+            writer.close()
+            assert "its certificate cannot be read" in bench.notes[0].text
 
     play(story())

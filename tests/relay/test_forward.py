@@ -558,3 +558,22 @@ def test_clients_without_a_request_are_closed_at_the_end(play: Play) -> None:
             await until(lambda: not bench.relay.stats.open)
 
     play(story())
+
+
+def test_the_origin_closes_while_a_request_for_another_waits(play: Play) -> None:
+    """The client expects no more answers, and nothing stays open. The proxy does not read from it at that time."""
+
+    async def story() -> None:
+        async with (
+            agent(answering(b"one", until_close=True)) as one,
+            agent(answering(b"two")) as two,
+            forwarding() as bench,
+        ):
+            reader, writer = await bench.connect()
+            writer.write(get(one) + get(two))
+            assert (await reader.read()).endswith(b"one /")
+            writer.close()
+            await until(lambda: not bench.relay.stats.open)
+            assert len(bench.opened()) == 1
+
+    play(story())

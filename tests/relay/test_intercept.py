@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
+import gc
 import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -26,7 +28,7 @@ from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.tls import Trust
 from a2a_proxy.relay.tunnel import Interception
 from a2a_proxy.wire.detect import PREFACE
-from support_relay import SECONDS, ForwardBench, Handler, Story, agent, echo, forwarding
+from support_relay import SECONDS, ForwardBench, Handler, Story, agent, echo, forwarding, until
 
 Play = Callable[[Story], None]
 GET = b"GET / HTTP/1.1\r\nHost: agent.test\r\n\r\n"
@@ -363,5 +365,34 @@ def test_a_client_hello_that_cannot_be_read(
             await bench.closed()
             (note,) = bench.notes
             assert "TLS to 127.0.0.1 passes unread: a client sent a ClientHello that is" in note.text
+
+    play(story())
+
+
+@pytest.mark.parametrize("name", [b"a..b", b".agent.test", b"agent.test..", b"...."])
+def test_a_server_name_that_no_certificate_has(play: Play, authority: Authority, ca: trustme.CA, name: bytes) -> None:
+    """The client gets an answer, and the user a line; no error is left to the event loop."""
+
+    async def story() -> None:
+        errors: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+        server = await origin(ca.issue_cert("agent.test"))
+        async with forwarding(interception=intercepting(authority, "*")) as bench:
+            sock = await tunnelled(bench, port_of(server))
+            loop, incoming, outgoing = asyncio.get_running_loop(), ssl.MemoryBIO(), ssl.MemoryBIO()
+            context = ssl.create_default_context()
+            placeholder = "x" * len(name)
+            with contextlib.suppress(ssl.SSLWantReadError):
+                context.wrap_bio(incoming, outgoing, server_hostname=placeholder).do_handshake()
+            await loop.sock_sendall(sock, outgoing.read().replace(placeholder.encode(), name, 1))
+            assert (await loop.sock_recv(sock, 1000))[:1] == b"\x16"  # a ServerHello
+            sock.close()
+            await until(lambda: len(bench.notes) == 2)
+            assert f"{name.decode()} is no name" in bench.notes[0].text
+            assert "closed the connection during the TLS handshake" in bench.notes[1].text
+        server.close()
+        gc.collect()
+        await asyncio.sleep(0)
+        assert errors == []
 
     play(story())

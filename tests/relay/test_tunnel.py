@@ -5,6 +5,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from typing import Any
 
 import grpc
 import grpc.aio
@@ -271,5 +272,47 @@ def test_clients_that_leave_early(play: Play) -> None:
             _, writer = await connect(bench, f"127.0.0.1:{port}")
             await bench.relay.stop()
             writer.close()
+
+    play(story())
+
+
+def test_bytes_that_arrive_with_a_request_that_is_refused(play: Play) -> None:
+    """The answer is one to the request, whatever the client has sent after it."""
+
+    async def story() -> None:
+        async with forwarding() as bench:
+            for number in range(1, 6):
+                reader, writer = await bench.connect()
+                request = b"CONNECT 127.0.0.1:%d HTTP/1.1\r\nHost: a\r\n\r\n" % refusing_port()
+                writer.write(request + b"\x16\x03\x01\x01\x00\x01")
+                assert (await reader.read()).startswith(b"HTTP/1.1 502 Bad Gateway")
+                writer.close()
+                await bench.closed(number)
+                assert bench.journal.data(Direction.TO_AGENT, number).startswith(b"CONNECT ")
+
+    play(story())
+
+
+def test_a_client_that_leaves_before_it_is_refused(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer makes its socket a broken one; no error is left to the event loop."""
+
+    async def story() -> None:
+        errors: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, error: errors.append(error))
+        connected, gone = tunnel.connect_socket, asyncio.Event()
+
+        async def connect_later(*origin: Any, **options: Any) -> socket.socket:
+            await gone.wait()
+            return await connected(*origin, **options)
+
+        monkeypatch.setattr(tunnel, "connect_socket", connect_later)
+        async with forwarding() as bench:
+            _, writer = await bench.connect()
+            writer.write(f"CONNECT 127.0.0.1:{refusing_port()} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode())
+            writer.close()
+            await writer.wait_closed()
+            gone.set()
+            await bench.closed()
+        assert errors == []
 
     play(story())

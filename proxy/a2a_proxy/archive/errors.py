@@ -30,4 +30,4 @@ def archive_extra() -> Iterator[None]:
 def missing_library_error(module: str) -> ArchiveError:
     """Return the error for a library of the extra that is not installed."""
     hint = "install it: pip install 'a2a-proxy[lake]'"
-    return ArchiveError(f"the archive needs {module}, which is not installed", hint)
+    return ArchiveError(f"the archive needs the extra lake: {module} is not installed", hint)

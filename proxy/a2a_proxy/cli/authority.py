@@ -33,7 +33,7 @@ def is_cryptography_installed() -> bool:
 def require_cryptography(feature: str) -> None:
     """Raises UserError if the extra `tls` is not installed."""
     if not is_cryptography_installed():
-        raise UserError(f"{feature} needs cryptography", "install it: pip install 'a2a-proxy[tls]'")
+        raise UserError(f"{feature} needs the extra tls", "install it: pip install 'a2a-proxy[tls]'")
 
 
 def load_authority(feature: str) -> Authority:

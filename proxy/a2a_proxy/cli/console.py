@@ -48,6 +48,8 @@ class StartInfo(msgspec.Struct, frozen=True):
     """Whether the proxy runs until the user stops it."""
     forwards: list[list[str]] = msgspec.field(default_factory=list)
     """The listening addresses of each forward proxy."""
+    spans_to: str = ""
+    """The backend that spans are sent to; empty without one."""
 
 
 def _redaction_summary(words: tuple[str, ...]) -> str:
@@ -147,6 +149,8 @@ class TextConsole:
         secrets = _redaction_summary(start.redact)
         self._recording = start.recording
         self._print_line(f"recording to {start.recording}; {secrets}")
+        if start.spans_to:
+            self._print_line(f"spans to {make_visible(start.spans_to)}")
         self._print_line(f"inspect it: {shell_line('a2a-inspect', start.recording)}")
         if start.endless:
             self._print_line("stop with Ctrl-C")

@@ -54,6 +54,11 @@ class Followers:
         self._keepers: list[tuple[RunFollower, HookKeeper]] = []
         self._session = FollowedSession("", "")
 
+    @property
+    def span_backend(self) -> str:
+        """The backend of `--otlp` for users: `localhost:4318`; empty if no spans are sent."""
+        return next((each.settings.target.shown for each in self._followers if isinstance(each, OtlpRunFollower)), "")
+
     def start(self, recording: str, session: str) -> None:
         """Follow the session of this uuid; returns at once.
 

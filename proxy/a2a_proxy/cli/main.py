@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -17,6 +18,8 @@ from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 _HELP = """Relay A2A traffic unchanged, and show and record every frame.
 
@@ -55,6 +58,47 @@ log_format = click.option(
     show_default=True,
     help="Format of the output lines.",
 )
+
+record = click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="A2A_PROXY_RECORD",
+    help="File of the recording.",
+)
+keep_secrets = click.option(
+    "--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials unredacted."
+)
+journal_max = click.option(
+    "--journal-max",
+    default="4GiB",
+    show_default=True,
+    metavar="SIZE",
+    envvar="A2A_PROXY_JOURNAL_MAX",
+    help="Traffic not yet recorded takes at most this much disk.",
+)
+live = click.option(
+    "--live",
+    type=click.Choice(["auto", "bidi", "1975", "2153"]),
+    default="auto",
+    show_default=True,
+    help="The proposal whose messages SendLiveMessage carries; auto detects it.",
+)
+upstream_ca = click.option(
+    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
+)
+
+
+def fail_on(help_text: str) -> Callable[[_Command], _Command]:
+    """Return the option `--fail-on` with this help."""
+    return click.option(
+        "--fail-on",
+        type=click.Choice(["error", "warning", "info", "never"]),
+        default="never",
+        show_default=True,
+        envvar="A2A_PROXY_FAIL_ON",
+        help=help_text,
+    )
 
 
 @click.group(
@@ -114,9 +158,7 @@ log_format = click.option(
     help="Further ports of the agent's host that its card may open if --listen is not loopback: 8001,9000-9010.",
 )
 @click.option("--keep-host", is_flag=True, help="Forward Host and :authority unchanged, to remote upstreams too.")
-@click.option(
-    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
-)
+@upstream_ca
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
 @click.option(
     "--upstream-proxy",
@@ -152,31 +194,13 @@ log_format = click.option(
     metavar="FILE",
     help="File of the recording; created or appended to. The default is a new file in the state directory.",
 )
-@click.option(
-    "--journal-max",
-    default="4GiB",
-    show_default=True,
-    metavar="SIZE",
-    help="Traffic not yet recorded takes at most this much disk.",
-)
+@journal_max
 @click.option("--journal-segment", default="64MiB", hidden=True)
 @click.option("--keep-secrets", is_flag=True, help="Record credentials unredacted: --redact none.")
 @add_redaction_options
 @log_format
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "info", "never"]),
-    default="never",
-    show_default=True,
-    help="Exit with 1 if a finding has at least this severity.",
-)
-@click.option(
-    "--live",
-    type=click.Choice(["auto", "bidi", "1975", "2153"]),
-    default="auto",
-    show_default=True,
-    help="The proposal whose messages SendLiveMessage carries; auto detects it.",
-)
+@fail_on("Exit with 1 if a finding has at least this severity.")
+@live
 @add_follower_options
 @click.option(
     "--propagate",
@@ -224,13 +248,7 @@ def _refuse_group_options(command: str, options: list[str]) -> None:
 
 
 @cli.command()
-@click.option(
-    "--record",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    envvar="A2A_PROXY_RECORD",
-    help="File of the recording.",
-)
+@record
 @click.option("--lossy", is_flag=True, help="Add a conversation in which the agent loses an event: find it.")
 @click.pass_context
 def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
@@ -247,31 +265,11 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     short_help="Relay and record an agent that talks over stdin and stdout.",
 )
-@click.option(
-    "--record",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    envvar="A2A_PROXY_RECORD",
-    help="File of the recording.",
-)
-@click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials unredacted.")
+@record
+@keep_secrets
 @add_redaction_options
-@click.option(
-    "--journal-max",
-    default="4GiB",
-    show_default=True,
-    metavar="SIZE",
-    envvar="A2A_PROXY_JOURNAL_MAX",
-    help="Traffic not yet recorded takes at most this much disk.",
-)
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "info", "never"]),
-    default="never",
-    show_default=True,
-    envvar="A2A_PROXY_FAIL_ON",
-    help="If the agent exits with 0, exit with 1 if a finding has at least this severity.",
-)
+@journal_max
+@fail_on("If the agent exits with 0, exit with 1 if a finding has at least this severity.")
 @add_follower_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def stdio(command: tuple[str, ...], **typed: Any) -> None:
@@ -290,23 +288,10 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     context_settings={"ignore_unknown_options": False, "allow_interspersed_args": False},
     short_help="Run a command, and record the A2A calls between all its processes.",
 )
-@click.option(
-    "--record",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    envvar="A2A_PROXY_RECORD",
-    help="File of the recording.",
-)
-@click.option("--keep-secrets", is_flag=True, envvar="A2A_PROXY_KEEP_SECRETS", help="Record credentials unredacted.")
+@record
+@keep_secrets
 @add_redaction_options
-@click.option(
-    "--journal-max",
-    default="4GiB",
-    show_default=True,
-    metavar="SIZE",
-    envvar="A2A_PROXY_JOURNAL_MAX",
-    help="Traffic not yet recorded takes at most this much disk.",
-)
+@journal_max
 @click.option(
     "--intercept",
     multiple=True,
@@ -319,9 +304,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     is_flag=True,
     help="Lead the traffic of JVMs through the proxy too; each prints a line about JAVA_TOOL_OPTIONS then.",
 )
-@click.option(
-    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
-)
+@upstream_ca
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agents' certificates.")
 @click.option(
     "--upstream-proxy",
@@ -329,22 +312,9 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
     envvar="A2A_PROXY_UPSTREAM_PROXY",
     help="Reach agents on other machines through this HTTP proxy, instead of that of HTTPS_PROXY or HTTP_PROXY.",
 )
-@click.option(
-    "--live",
-    type=click.Choice(["auto", "bidi", "1975", "2153"]),
-    default="auto",
-    show_default=True,
-    help="The proposal whose messages SendLiveMessage carries; auto detects it.",
-)
+@live
 @click.option("--propagate", is_flag=True, help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.")
-@click.option(
-    "--fail-on",
-    type=click.Choice(["error", "warning", "info", "never"]),
-    default="never",
-    show_default=True,
-    envvar="A2A_PROXY_FAIL_ON",
-    help="If the command exits with 0, exit with 1 if a finding has at least this severity.",
-)
+@fail_on("If the command exits with 0, exit with 1 if a finding has at least this severity.")
 @add_follower_options
 @log_format
 @click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
@@ -574,9 +544,7 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     "--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep the recording of the drive in this file."
 )
 @click.option("--allow-incomplete", is_flag=True, help="Drive a recording that is not complete.")
-@click.option(
-    "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
-)
+@upstream_ca
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")

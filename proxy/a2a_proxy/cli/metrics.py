@@ -28,7 +28,7 @@ def metrics_listen(text: str) -> Listen:
     except RouteError as wrong:
         raise UserError(f"--metrics {make_visible(text)}: {wrong.message}", "for example: --metrics :9464") from wrong
     if importlib.util.find_spec("prometheus_client") is None:
-        raise UserError("--metrics needs prometheus_client", "install it: pip install 'a2a-proxy[metrics]'")
+        raise UserError("--metrics needs the extra metrics", "install it: pip install 'a2a-proxy[metrics]'")
     return listen
 
 

@@ -257,7 +257,8 @@ class ProxyRun:
         if isinstance(answer, RecorderFailed):
             raise UserError(answer.message, answer.hint)
         endless = self._work is None
-        self._console.show_start(StartInfo(__version__, routes, answer.path, self._config.redact, endless, forwards))
+        redact, spans_to = self._config.redact, self._followers.span_backend
+        self._console.show_start(StartInfo(__version__, routes, answer.path, redact, endless, forwards, spans_to))
         if self._config.editing.trust.insecure:
             self._console.show_note(
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
@@ -281,7 +282,7 @@ class ProxyRun:
                 'clients must trust it: eval "$(a2a-proxy ca env)", or a2a-proxy ca export' if tls.own is None else ""
             )
             self._console.show_note(f"the proxy takes TLS at each --listen, with {how}", hint, loud=False)
-        has_tls = tls is not None or any(
+        has_tls = bool(tls or self._config.forwards) or any(  # clients of a forward proxy may name https:// origins
             upstream.tls for route in self._config.routes for upstream in (route.upstream, route.grpc) if upstream
         )
         if has_tls and (path := key_log_file()):

@@ -200,6 +200,9 @@ class ClientTls:
                 with contextlib.suppress(OSError):
                     spare.send(getattr(error, "alert", b""))
                 return _explain_error(error, where, name, trust_hint)
+            except ValueError:  # Python decodes the names as UTF-8
+                text = f"a client's certificate cannot be read at {where}"
+                return ConsoleNote(text, "its names must be text: give the client another one", loud=True)
         return None
 
 

@@ -8,6 +8,7 @@ copy still holds the bytes that each peer sent.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import ssl
 from collections.abc import Callable
@@ -217,7 +218,8 @@ class Leg(asyncio.Protocol):
         """Send FIN after the buffered bytes."""
         if self.is_alive and not self.tls:
             self.fin_sent = True
-            self.transport.write_eof()  # type: ignore[union-attr]
+            with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
+                self.transport.write_eof()  # type: ignore[union-attr]
 
     def leave_unread(self) -> None:
         """Append no bytes of this peer to the journal."""
@@ -268,6 +270,7 @@ class ProxyConnection:
         self._timer: asyncio.TimerHandle | None = None
         self._refusal: RefusalResponder | None = None
         self._refusal_reason = ""
+        self._refused_request = b""
         self._is_finished = False
         self._unread_kind: ProtocolKind | None = None
         """What the connection carries if its bytes are not recorded."""
@@ -284,9 +287,10 @@ class ProxyConnection:
         self.client.leave_unread()
         self.agent.leave_unread()
 
-    def refuse(self, reason: str) -> None:
-        """Refuse the client instead of dialling. Must be called before the client's leg is established."""
-        self._refusal_reason = reason
+    def refuse(self, reason: str, request: bytes = b"") -> None:
+        """Refuse the client instead of dialling. Must be called before the client's leg is established. `request` are
+        bytes of the client that were taken from its socket."""
+        self._refusal_reason, self._refused_request = reason, request
 
     def other_leg(self, leg: Leg) -> Leg:
         """Return the opposite leg."""
@@ -333,6 +337,8 @@ class ProxyConnection:
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._refusal_reason:
             self._refuse_client(self._refusal_reason)
+            if self._refused_request:
+                self.client.data_received(self._refused_request)
             return
         if self._early is not None:
             self._early.hand_over(self.agent)

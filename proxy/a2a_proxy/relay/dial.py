@@ -10,7 +10,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from a2a_proxy.relay.route import RouteError, Upstream
-from a2a_proxy.relay.tls import CLIENT_CERTIFICATE_HINT, HTTP1, Handshake, Tls, TlsError, Trust, explain_handshake_error
+from a2a_proxy.relay.tls import (
+    CLIENT_CERTIFICATE_HINT,
+    HTTP1,
+    INSECURE_HINT,
+    Handshake,
+    Tls,
+    TlsError,
+    Trust,
+    explain_handshake_error,
+)
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
@@ -164,6 +173,12 @@ async def _connect_tls(
 ) -> None:
     shake = Handshake(factory, protocols)
     try:
+        upstream.host.encode("idna")  # as the handshake does, but there the event loop logs the error
+    except UnicodeError:
+        if sock := target.get("sock"):
+            sock.close()
+        raise TlsError(f"{upstream.host} is no name for which a certificate can be verified") from None
+    try:
         await asyncio.get_running_loop().create_connection(
             lambda: shake,
             **target,
@@ -175,6 +190,8 @@ async def _connect_tls(
         raise explain_handshake_error(error, upstream, protocols) from None
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
         raise TlsError("it closed the connection during the TLS handshake", CLIENT_CERTIFICATE_HINT) from None
+    except ValueError:  # Python decodes the names as UTF-8
+        raise TlsError("its certificate cannot be read: a name in it is no text", INSECURE_HINT) from None
     if shake.mismatch is not None:
         raise shake.mismatch
 

@@ -186,7 +186,8 @@ class ForwardClient(asyncio.Protocol):
         if not self._is_waiting or self._is_lost:
             return
         http = self._http
-        if not http.can_become_idle and (http.next_origin is not None or http.refusal is not None):
+        is_bound = http.can_become_idle and not self._fin_sent
+        if not is_bound and (http.next_origin is not None or http.refusal is not None):
             self.close()
         elif not self._is_idle:
             return
@@ -273,6 +274,8 @@ class ForwardClient(asyncio.Protocol):
         assert self._transport is not None
         self._fin_sent = True
         self._transport.write_eof()
+        if self._is_waiting:  # reading is paused, so that the client's FIN would not be seen
+            self._context.loop.call_soon(self._go_on)
 
     def set_reading(self) -> None:
         """Read from the client or stop, after the connection has changed its wish."""

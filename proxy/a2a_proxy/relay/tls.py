@@ -28,7 +28,7 @@ _PROTOCOL_NAMES = {HTTP2: "HTTP/2", HTTP1: "HTTP/1.1"}
 _WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
 _UNTRUSTED = (18, 19, 20, 21)
 CLIENT_CERTIFICATE_HINT = "if it asks for a client certificate: --upstream-cert FILE --upstream-key FILE"
-_INSECURE_HINT = "to connect without verification: --upstream-insecure"
+INSECURE_HINT = "to connect without verification: --upstream-insecure"
 
 
 class CertificateFiles(msgspec.Struct, frozen=True):
@@ -267,11 +267,11 @@ def _explain_certificate_error(error: ssl.SSLCertVerificationError, upstream: Up
     if code in _WRONG_HOST:
         return TlsError(
             f"its certificate is not for {upstream.host}",
-            f"use the host name in the certificate; {_INSECURE_HINT}",
+            f"use the host name in the certificate; {INSECURE_HINT}",
         )
     if code in (_EXPIRED, _NOT_YET):
-        return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", _INSECURE_HINT)
+        return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", INSECURE_HINT)
     if code in _UNTRUSTED:
         kind = "is self-signed" if code == _UNTRUSTED[0] else "is issued by a CA that is not trusted on this machine"
-        return TlsError(f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {_INSECURE_HINT}")
-    return TlsError(f"its certificate is not valid: {error.verify_message.lower()}", _INSECURE_HINT)
+        return TlsError(f"its certificate {kind}", f"to trust a CA: --upstream-ca FILE; {INSECURE_HINT}")
+    return TlsError(f"its certificate is not valid: {error.verify_message.lower()}", INSECURE_HINT)

@@ -204,9 +204,8 @@ class Tunnel:
     async def _refuse(self, origin: Upstream, head: bytes, reason: str) -> None:
         """Record the request and its answer: the origin cannot be reached."""
         connection = self._open_connection(origin, None)
-        connection.refuse(reason)
+        connection.refuse(reason, head)
         await self._hand_over(connection)
-        connection.client.data_received(head)
 
     async def _answer_problem(self, problem: Problem) -> None:
         from a2a_proxy.relay.refusal import encode_http1_response

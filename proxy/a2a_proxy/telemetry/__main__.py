@@ -34,6 +34,7 @@ def export_session(job: FollowerJob) -> FollowerFailed | None:
     try:
         backend = SdkBackend(settings.target)
         courier = RetrySender(backend, settings.target.shown, count, job.notify)
+        backend.set_retry_listener(courier.report_failure)
         hurry = functools.cache(restore_priority)
         follower = Follower(
             job.target, lambda: OtlpConsumer(settings, courier, follower), job.checkpoint, count, job.notify, hurry

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import threading
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -25,6 +26,8 @@ _RETRIED_STATUSES = (
 """gRPC statuses after which the request is tried again."""
 _TOO_LARGE = "larger than max"
 """Text of gRPC for a message that exceeds the receiver's limit, usually 4 MiB."""
+_RETRYING = "retrying in"
+"""Part of the warning that an exporter logs before it tries again."""
 _RETRIED_HTTP = (408, 429)
 _TOO_LARGE_HTTP = 413
 _ERRNO = re.compile(r"\[Errno -?\d+\] ([\w ]+)")
@@ -74,6 +77,8 @@ class ExporterLogHandler(logging.Handler):
     def __init__(self) -> None:
         """Attach to the log; call this before the exporters are created."""
         super().__init__(logging.WARNING)
+        self.on_retry: Callable[[RequestOutcome], None] = lambda _: None
+        """Called with the result of each try after which the exporter tries again by itself."""
         self.begin_request()
         self._has_exporters = self._bad_headers = False
         self._logger = logging.getLogger("opentelemetry")
@@ -122,6 +127,8 @@ class ExporterLogHandler(logging.Handler):
             if tried.result is RequestResult.LARGE:  # the exporter retries until its timeout all the same
                 self._too_large = tried
             self._reason = _retry_reason(arguments) or self._reason
+            if _RETRYING in record.msg and tried.result is RequestResult.LATER:
+                self.on_retry(tried if tried.why else RequestOutcome(tried.result, explain_error(self._reason)))
             return
         self._outcome = self._too_large or _failure_outcome(
             arguments, explain_error(self._reason or " ".join(record.getMessage().split()))

@@ -128,7 +128,7 @@ class RetrySender:
             failed = outcome.result is RequestResult.FAILED and self._clock.now() - began >= _GIVE_UP_SECONDS
             if failed or outcome.result in (RequestResult.REFUSED, RequestResult.LARGE):
                 return outcome
-            self._report_failure(outcome)
+            self.report_failure(outcome)
             self._wait_seconds(_PAUSE_SECONDS[min(tries, len(_PAUSE_SECONDS) - 1)])
             tries += 1
         return RequestOutcome(RequestResult.LATER)
@@ -143,7 +143,8 @@ class RetrySender:
             self._notify(FollowerNotice(f"OTLP: {self._backend_name} accepts spans again"))
         self._is_failing = False
 
-    def _report_failure(self, outcome: RequestOutcome) -> None:
+    def report_failure(self, outcome: RequestOutcome) -> None:
+        """Report that the backend accepts nothing, once until it accepts a request again."""
         if not self._is_failing:
             self._is_failing = True
             message = f"OTLP: {self._backend_name} accepts nothing: {outcome.why}"

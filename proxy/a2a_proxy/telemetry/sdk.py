@@ -51,9 +51,7 @@ def check_installed() -> None:
         except ImportError:
             found = None
         if found is None:
-            raise TelemetryError(
-                "the OpenTelemetry packages are not installed", "install them with: pip install 'a2a-proxy[otlp]'"
-            )
+            raise TelemetryError("OpenTelemetry needs the extra otlp", "install it: pip install 'a2a-proxy[otlp]'")
 
 
 class SdkBackend:
@@ -75,6 +73,10 @@ class SdkBackend:
                 f"OTLP cannot be set up: {' '.join(str(wrong).split())}", "check the variables OTEL_EXPORTER_OTLP_*"
             ) from wrong
         self._log_handler.remove_filters()
+
+    def set_retry_listener(self, on_retry: Callable[[RequestOutcome], None]) -> None:
+        """Call `on_retry` with the result of each try after which the exporter tries again by itself."""
+        self._log_handler.on_retry = on_retry
 
     def send_spans(self, resource: Attributes, spans: Sequence[SpanValue]) -> RequestOutcome:
         """Send one request, retried for at most `OTEL_EXPORTER_OTLP_TIMEOUT`."""

@@ -83,7 +83,7 @@ def test_an_unknown_client_has_no_process(server: socket.socket) -> None:
 
 def test_a_slow_system_delays_a_client_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_processes, "_SECONDS", 0.01)
-    monkeypatch.setattr(client_processes, "read_sockets", lambda _: time.sleep(0.3))
+    monkeypatch.setattr(client_processes, "find_inode", lambda *_: time.sleep(0.3))
     processes = ClientProcesses()
 
     async def wait() -> float:
@@ -103,4 +103,23 @@ def test_few_clients_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     for port in (1, 2, 3):
         assert learn(processes, f"127.0.0.1:{port}", "127.0.0.1:9") is not None
     assert [processes.get(f"127.0.0.1:{port}") is not None for port in (1, 2, 3)] == [False, True, True]
+    processes.close()
+
+
+@pytest.mark.parametrize("error", [None, OSError])
+def test_a_kernel_without_look_ups_has_tables(
+    server: socket.socket, monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None
+) -> None:
+    def refuse(*_: object) -> int:
+        if error is not None:
+            raise error
+        return 0
+
+    monkeypatch.setattr(client_processes, "find_inode", refuse)
+    processes = ClientProcesses()
+    with socket.create_connection(server.getsockname()) as client:
+        found = processes.find(address(client), address(server))
+        assert processes.find("127.0.0.1:1", address(server)) is None
+    assert found is not None
+    assert server.getsockname()[1] in found.ports
     processes.close()

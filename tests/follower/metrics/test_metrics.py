@@ -175,7 +175,7 @@ def test_invalid_addresses_are_refused(typed: str) -> None:
 
 def test_a_missing_package_is_an_error_with_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(UserError, match="needs prometheus_client") as told:
+    with pytest.raises(UserError, match="needs the extra metrics") as told:
         metrics_listen(":9464")
     assert "a2a-proxy[metrics]" in told.value.hint
 

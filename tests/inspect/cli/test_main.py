@@ -34,3 +34,10 @@ def test_completion_of_the_first_word() -> None:
     assert complete([], "run") == [("file", "run")]
     assert complete([], "--") == [("plain", f"--{name}") for name in ("version", "help", "web", "port", "write")]
     assert complete(["run.db"], "--w") == [("plain", "--web"), ("plain", "--write")]
+
+
+def test_an_unknown_export_format_is_answered_with_the_existing_ones(tmp_path: Path) -> None:
+    done = run_here(tmp_path, "export", "pdf")
+    assert (done.code, done.err.splitlines()[0]) == (2, "a2a-inspect: error: export has no format pdf")
+    assert "formats: har, html, jsonl, " in done.err
+    assert "show 2 --as curl" in done.err

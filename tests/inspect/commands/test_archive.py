@@ -130,7 +130,7 @@ def test_a_missing_extra_is_named(url: str, tmp_path: Path, monkeypatch: pytest.
         lambda: download_recording(url, {**NOTHING, "task": TASK}, tmp_path / "back.a2a.db", ArchiveOptions()),
         lambda: upload_recording(tmp_path / "r.a2a.db", url, ArchiveOptions(archive_id="there")),
     ):
-        with pytest.raises(UserError, match="needs pyarrow, which is not installed") as wrong:
+        with pytest.raises(UserError, match="needs the extra lake: pyarrow is not installed") as wrong:
             ask()
         assert "a2a-proxy[lake]" in wrong.value.hint
 

@@ -65,7 +65,7 @@ def test_mistakes_are_one_error_line(recording: Path, tmp_path: Path, monkeypatc
 
 def test_missing_packages_are_named(recording: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("a2a_proxy.telemetry.sdk.find_spec", lambda _: None)
-    with pytest.raises(UserError, match="not installed") as told:
+    with pytest.raises(UserError, match="OpenTelemetry needs the extra otlp") as told:
         export_otlp(OtlpExportOptions(recording=recording, endpoint="localhost:4317"))
     assert "pip install 'a2a-proxy[otlp]'" in told.value.hint
 

@@ -119,7 +119,10 @@ def test_junit_readers_find_every_case(tmp_path: Path) -> None:
     (lost,) = (case for case in cases if case.is_failure)
     assert (lost.classname, lost.name) == ("a2a.gen", "A2A-GEN-001 Generation gap")
     (failure,) = lost.result
-    assert (failure.type, failure.message) == ("error", "generation 4 is missing: 3 is followed by 5")
+    assert (failure.type, failure.message) == (
+        "error",
+        "#8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5",
+    )
     assert failure.text.startswith("error #8.4 SendStreamingMessage: generation 4 is missing: 3 is followed by 5 (")
 
 
@@ -149,7 +152,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     for name in ("pyarrow", "a2a_proxy.archive.rows", "a2a_proxy.archive.schema"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UserError, match="Parquet needs pyarrow") as told:
+    with pytest.raises(UserError, match="Parquet needs the extra lake: pyarrow") as told:
         export_recording(ExportOptions(DEMO), tmp_path / "x.parquet", "parquet")
     assert "pip install 'a2a-proxy[lake]'" in told.value.hint
     assert list(tmp_path.iterdir()) == []

@@ -295,7 +295,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", nothing)
     with pytest.raises(UserError) as caught:
         page.terminal_files()
-    assert caught.value.hint == "install it with: pip install 'a2a-proxy[web]'"
+    assert caught.value.hint == "install it: pip install 'a2a-proxy[web]'"
 
 
 def test_web_options_require_web(tmp_path: Path) -> None:

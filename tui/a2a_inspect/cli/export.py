@@ -10,6 +10,7 @@ from click.shell_completion import CompletionItem
 
 from a2a_inspect.arguments import is_recording_path
 from a2a_inspect.formats.registry import DEFAULT_FORMAT, FORMATS, ExportFormat
+from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.span_options import add_span_options
@@ -37,6 +38,18 @@ class _ExportGroup(SectionedGroup):
         ):
             args = [DEFAULT_FORMAT, *args]
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command of a format. Raises UserError with the existing formats."""
+        if args[0][:1] != "-" and args[0] not in self.commands and not ctx.resilient_parsing:
+            formats = ", ".join(self.list_commands(ctx))
+            raise UserError(
+                f"export has no format {args[0]}",
+                f"formats: {formats}; one call as curl, python or pytest: a2a-inspect show 2 --as curl",
+            )
+        return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Return the formats that begin with a word; a file if there are none."""

@@ -16,7 +16,8 @@ def write_parquet(selection: ExportSelection, stream: BinaryIO) -> None:
         from a2a_proxy.archive.rows import write_frames
     except ModuleNotFoundError as missing:
         raise RecordingError(
-            f"Parquet needs {missing.name}, which is not installed", "install it: pip install 'a2a-proxy[lake]'"
+            f"Parquet needs the extra lake: {missing.name} is not installed",
+            "install it: pip install 'a2a-proxy[lake]'",
         ) from missing
     write_frames(selection.recording, _selected_frames(selection), stream)
 

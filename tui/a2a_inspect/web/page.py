@@ -102,5 +102,5 @@ def terminal_files() -> Path:
     """
     found = importlib.util.find_spec("textual_serve")
     if found is None or found.origin is None:
-        raise UserError("the screen in a browser needs the extra web", "install it with: pip install 'a2a-proxy[web]'")
+        raise UserError("the screen in a browser needs the extra web", "install it: pip install 'a2a-proxy[web]'")
     return Path(found.origin).parent / "static"

@@ -9,6 +9,8 @@ import asyncio
 import os
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from a2a_proxy.cli.command.process_table import (
@@ -20,6 +22,7 @@ from a2a_proxy.cli.command.process_table import (
     read_sockets,
     socket_inodes,
 )
+from a2a_proxy.cli.command.socket_lookup import find_inode, read_listeners
 from a2a_proxy.model.chunk import ClientProcess
 
 _SECONDS = 0.5
@@ -58,17 +61,22 @@ class ClientProcesses:
     def find(self, client: str, listener: str) -> ClientProcess | None:
         """Return the process that has this connection open now, or None."""
         here, there = parse_peer(client), parse_peer(listener)
-        sockets = read_sockets(self._proc)
-        inode = next((each.inode for each in sockets if (each.local, each.remote) == (here, there)), 0)
+        inode, read = 0, read_listeners
+        with suppress(OSError):
+            inode = find_inode(here, there)
+        if not inode:
+            sockets = read_sockets(self._proc)
+            inode = next((each.inode for each in sockets if (each.local, each.remote) == (here, there)), 0)
+            read = partial(list, sockets)
         if not inode:
             return None
         known = list(reversed(self._owners))
         for pid in known:
             if inode in (inodes := socket_inodes(pid, self._proc)):
-                return self._describe(pid, listening_ports(sockets, inodes))
+                return self._describe(pid, listening_ports(read(), inodes))
         for process in reversed(read_descendants(os.getpid(), self._proc)):
             if process.pid not in known and inode in (inodes := socket_inodes(process.pid, self._proc)):
-                return self._describe(process.pid, listening_ports(sockets, inodes))
+                return self._describe(process.pid, listening_ports(read(), inodes))
         return None
 
     def _describe(self, pid: int, ports: tuple[int, ...]) -> ClientProcess:

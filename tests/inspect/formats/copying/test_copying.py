@@ -303,7 +303,7 @@ def test_show_as(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
         for words, form, wrong in (
             ((), "json", "no exchange given"),
             (("1:",), "json", "is not an exchange"),
-            (("2.999",), "json", "has no 2.999"),
+            (("2.999",), "json", "has no frame 2.999"),
             (("2",), "grpcurl", "cannot be shown as grpcurl: it was not gRPC"),
         ):
             with pytest.raises(UserError, match=wrong):
