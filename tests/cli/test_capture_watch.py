@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.capture.journal import JournalStats
+from a2a_proxy.capture.record_format import START_POSITION
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.console import JsonConsole
 from a2a_proxy.cli.errors import UserError
@@ -110,6 +111,16 @@ def test_a_recorder_that_keeps_up_is_not_reported() -> None:
     for second in range(1, 20):
         scene.recorded = (1, 24 + 1000 * (second - 3))
         assert scene.look(position=(1, 24 + 1000 * second)) == []
+
+
+def test_an_idle_proxy_is_not_behind() -> None:
+    """Before the first record there is no progress; after a pause the journal continues in a new, empty segment."""
+    scene = Scene()
+    scene.recorded = START_POSITION
+    assert [scene.look() for _ in range(20)] == [[]] * 20
+    scene.recorded = (1, 500)
+    assert scene.look(position=(1, 500)) == []
+    assert [scene.look(position=(2, 24)) for _ in range(20)] == [[]] * 20
 
 
 def test_a_deleted_journal_folder_is_reported_once() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture.journal import JournalStats
-from a2a_proxy.capture.record_format import Position
+from a2a_proxy.capture.record_format import SEGMENT_HEADER, Position
 from a2a_proxy.cli.console import Console
 from a2a_proxy.present import text
 
@@ -102,8 +102,9 @@ class CaptureWatch:
             )
 
     def _check_lag(self) -> None:
-        now, recorded = self._clock(), self._state.recorded()
-        self._written.append(((self._checked_at + now) / 2, self._state.journal().position))  # written in between
+        now, recorded, written = self._clock(), self._state.recorded(), self._state.journal().position
+        if written[1] > SEGMENT_HEADER.size:  # a segment without records, at the start or after a pause, holds no news
+            self._written.append(((self._checked_at + now) / 2, written))  # written in between
         self._checked_at = now
         while self._written and self._written[0][1] <= recorded:
             self._written.popleft()
