@@ -316,3 +316,27 @@ def test_a_client_that_leaves_before_it_is_refused(play: Play, monkeypatch: pyte
         assert errors == []
 
     play(story())
+
+
+def test_a_request_that_arrives_as_a_look_ends(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read: no byte is mistaken for the client's FIN."""
+
+    async def story() -> None:
+        async with agent(answer) as port, forwarding() as bench:
+            peek, ended = tunnel.peek_bytes, asyncio.Event()
+
+            async def peek_in_vain(sock: socket.socket, is_enough: Any, limit: int, seconds: Any) -> bytes:
+                if limit != tunnel.MAX_PREFIX or ended.is_set():
+                    return await peek(sock, is_enough, limit, seconds)
+                await peek(sock, bool, 1, None)
+                ended.set()
+                return b""
+
+            monkeypatch.setattr(tunnel, "peek_bytes", peek_in_vain)
+            reader, writer = await connect(bench, f"127.0.0.1:{port}", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            assert await reader.readexactly(len(OK)) == OK
+            writer.close()
+            await bench.closed()
+            assert bench.journal.data(Direction.TO_CLIENT) == OK
+
+    play(story())

@@ -194,7 +194,7 @@ class Tunnel:
             kind = detect_protocol(data)
             if kind is not None:
                 return kind
-            if data or _has_received(self._client) or _has_received(agent):  # the client's FIN, or a greeting
+            if data or _peek_byte(self._client) == b"" or _peek_byte(agent) is not None:  # its FIN, or a greeting
                 return ProtocolKind.OPAQUE
 
     async def _hand_over(self, connection: ProxyConnection) -> None:
@@ -219,13 +219,12 @@ class Tunnel:
                     pass
 
 
-def _has_received(sock: socket.socket) -> bool:
-    """Return whether bytes or a FIN of the peer wait to be read."""
+def _peek_byte(sock: socket.socket) -> bytes | None:
+    """Return the next byte of the peer, which stays in the socket; empty after its FIN, None while nothing waits."""
     try:
-        sock.recv(1, socket.MSG_PEEK)
+        return sock.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
-        return False
-    return True
+        return None
 
 
 def _has_head(data: bytes) -> bool:
