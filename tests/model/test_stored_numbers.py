@@ -14,7 +14,8 @@ from a2a_proxy.model.task import MissedReason, Support
 from a2a_proxy.model.wire import HeadRole
 
 NUMBERS: dict[type[IntEnum], str] = {
-    ChunkKind: "1=OPEN 2=DIALED 3=DATA 4=EOF 5=RESET 6=CLOSED 7=OURS 8=EDIT 9=LOST 10=END 11=LOG 12=SIGNAL 13=EXITED",
+    ChunkKind: "1=OPEN 2=DIALED 3=DATA 4=EOF 5=RESET 6=CLOSED 7=OURS 8=EDIT 9=LOST 10=END 11=LOG 12=SIGNAL 13=EXITED"
+    " 14=PASSED",
     Direction: "0=TO_AGENT 1=TO_CLIENT",
     TaskState: "0=UNSPECIFIED 1=SUBMITTED 2=WORKING 3=COMPLETED 4=FAILED 5=CANCELED 6=INPUT_REQUIRED 7=REJECTED"
     " 8=AUTH_REQUIRED",

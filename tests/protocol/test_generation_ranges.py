@@ -53,3 +53,7 @@ def test_a_union_has_both(one: list[tuple[int, int]], two: list[tuple[int, int]]
 def test_the_lowest_ranges_are_dropped() -> None:
     ranges = ranges_of(list(range(0, 400, 2)))
     assert (len(ranges), ranges[-1]) == (MAX_RANGES, [398, 398])
+    lowest = [400 - 2 * MAX_RANGES] * 2
+    assert ranges[0] == lowest
+    add_number(ranges, 100)
+    assert ranges[0] == lowest, "also if the new one is the lowest"
