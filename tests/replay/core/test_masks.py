@@ -29,6 +29,9 @@ EQUAL = {
     "header": ("X-Request-ID=77", "X-Request-ID=91"),
     "camel": ('{"requestId": "a1"}', '{"requestId": "b22"}'),
     "prefix": ("see req_8f3a9c.", "see req_00b1f2."),
+    "bare token": ("for 8, request 1a2b3c4d", "for 8, request 77e0aab1"),
+    "bare reference": ("Ref: 8fc7e83d.", "Ref: ae11d5db."),
+    "bare trace": ("(trace 00f067aa0ba902b7)", "(trace 53995c3f42cd8ad8)"),
     "number": ("request #12 of mine", "request #4711 of mine"),
 }
 DIFFERENT = {
@@ -39,6 +42,13 @@ DIFFERENT = {
     "version": ("1.2.3", "1.2.4"),
     "no date": ("2026-13-01", "2026-14-01"),
     "request without id": ("request 10 items", "request 11 items"),
+    "number of digits": ("request 10000000", "request 10000001"),
+    "short token": ("request 8a2b3", "request 8a2b4"),
+    "letters only": ("request decade", "request facade"),
+    "no hexadecimal token": ("request 1a2b3c4z", "request 1a2b3c5z"),
+    "token with a unit": ("ref 1a2b3c4d-8", "ref 1a2b3c4d-9"),
+    "token after another word": ("colour 1a2b3c", "colour 1a2b3d"),
+    "word that ends so": ("xref 1a2b3c4d", "xref 1a2b3c4e"),
     "kinds": ("at 1763900000", "at 2026-11-23"),
     "time": ("at 13:40", "at 09:05:59.125Z"),
     "time beside a date": ("on 2026-11-22 at 19:30", "on 2026-11-22 at 22:15"),
@@ -82,6 +92,7 @@ _VALUES = st.one_of(
     st.dates().map(str),
     st.integers(1_400_000_000, 1_999_999_999).map(str),
     st.integers(0, 10**6).map("request id: {}".format),
+    st.from_regex(r"ref [0-9][a-f][0-9a-f]{4,8}", fullmatch=True),
     st.from_regex(r"req_[a-z]{0,4}[0-9][a-z0-9]{0,8}", fullmatch=True),
 )
 _FIXED = st.text(alphabet="ab :-_.,#\n", max_size=12)

@@ -44,10 +44,13 @@ _MONTH = (
 _MONTH_DAY = rf"{_WEEKDAY}{_MONTH}[ ]{{1,2}}{_DAY}(?:st|nd|rd|th)?(?!\w)"
 _DAY_MONTH = rf"{_WEEKDAY}{_DAY}(?:st|nd|rd|th)?(?:[ ]of)?[ -]{_MONTH}(?!\w)"
 _DATE = rf"(?:{_ISO}|{_NUMERIC}|(?:{_MONTH_DAY}|{_DAY_MONTH})(?:,?[ -]{_YEAR})?)"
+_HEX_TOKEN = r"(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{6,}(?![.-]*\w)"
+"""A token with a digit and a letter: a plain number after `request` may be an amount."""
 _PATTERNS = {
     MaskKind.REQUEST: (
-        r"""(?:request|req|correlation|trace)(?:[ _-]?id["']?[ ]?(?:is|[:=#])?|[ ]?\#)[ ]?["']?"""
-        r"(?P<named>(?=[\w.-]*\d)[0-9A-Za-z][\w.-]*(?<=\w))"
+        r"""(?:(?:request|req|correlation|trace)(?:[ _-]?id["']?[ ]?(?:is|[:=#])?|[ ]?\#)[ ]?["']?(?=[\w.-]*\d)"""
+        rf"""|(?:request|req|correlation|trace|ref(?:erence)?)(?:[ ]|:[ ]?)["']?(?={_HEX_TOKEN}))"""
+        r"(?P<named>[0-9A-Za-z][\w.-]*(?<=\w))"
         r"|(?<!\0)(?:request|req)[_-](?=[0-9A-Za-z]*\d)[0-9A-Za-z]+(?:[_-][0-9A-Za-z]+)*"
     ),
     MaskKind.UUID: (
