@@ -63,7 +63,7 @@ def test_an_answer_before_the_end_of_its_request(tmp_path: Path) -> None:
     lines = run_here(tmp_path, "show", path).lines
     (head,) = (index for index, line in enumerate(lines) if "#1 GetTask" in line)
     assert lines[head].endswith("  ok  answered before the request body had arrived")
-    assert [line.split()[1] for line in lines[head + 1 : head + 3]] == ["<--", "us"]
+    assert [line.split()[2] for line in lines[head + 1 : head + 3]] == ["<--", "us"]
 
 
 @pytest.fixture(scope="module")
@@ -139,8 +139,10 @@ def test_show_is_a_tree(small: Path) -> None:
     lines = said(small, "show", small)
     assert lines[0].startswith("session 1  2023-11-14 22:13:20  127.0.0.1:9000 -> agent:8000  capture complete")
     depth = {re.split(" +", line.strip())[0]: len(line) - len(line.lstrip()) for line in lines}
-    assert depth["session"] < depth["context"] < depth["task"] < depth["#1"] < depth["22:13:20.000"]
-    arrows = [re.sub(r"^\s+\S+( [mu]s)?", "", line).split()[0] for line in lines if "-->" in line or "<--" in line]
+    assert depth["session"] < depth["context"] < depth["task"] < depth["#1"] < depth[".0"]
+    arrows = [
+        re.sub(r"^\s+\.\d+\s+\S+( [mu]s)?", "", line).split()[0] for line in lines if "-->" in line or "<--" in line
+    ]
     assert arrows[:7] == ["-->", "<--", "<--", "<--", "<--", "<--", "<--"]
     assert [line for line in lines if '"part 1 "' in line]
 
@@ -208,6 +210,13 @@ def test_a_long_exchange_is_printed_incrementally(tmp_path: Path) -> None:
         assert process.stderr.read() == b""
         assert process.wait(SECONDS) == 0
     assert len(said(path, "show", path)) > 5_000
+
+
+def test_show_numbers_the_frames(small: Path) -> None:
+    """The numbers are those of `--fault "drop #2.4"`; the arrows stay in one column."""
+    frames = [line for line in said(small, "show", small, "1") if "--> " in line or "<-- " in line]
+    assert [line.split()[0] for line in frames] == [f".{number}" for number in range(len(frames))]
+    assert len({max(line.find("-->"), line.find("<--")) for line in frames}) == 1
 
 
 def test_show_reads_frames_page_by_page(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:

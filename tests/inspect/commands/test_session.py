@@ -103,8 +103,8 @@ def test_the_agents_frames_count_from_the_end_of_the_request(tmp_path: Path) -> 
     made.finish(STARTED)
     lines = said(path, "show", path)
     assert "first 50 ms" in next(line for line in lines if "#1 " in line)
-    moments = [line.split("--")[0].strip(" <") for line in lines if "-->" in line or "<--" in line]
-    assert moments[1:] == ["+100 ms", "+50 ms"]
+    moments = [line.split("--")[0].strip(" <").split(maxsplit=1) for line in lines if "-->" in line or "<--" in line]
+    assert moments[1:] == [[".1", "+100 ms"], [".2", "+50 ms"]]
 
 
 def session_of(uuid: str) -> SessionRow:

@@ -198,7 +198,9 @@ def _exchange_lines(
         ):
             continue
         what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect, exchange.extensions)
-        yield f"  {_frame_offset(exchange, frame):>14} {ARROWS[frame.direction]} {what}"
+        place = f".{frame.seq}"  # below the `#8` of the heading: the place #8.4
+        offset = f"{_frame_offset(exchange, frame):>{14 - len(place)}}"
+        yield f" {place} {offset} {ARROWS[frame.direction]} {what}"
         if selection.raw:
             yield from (" " * 20 + line for line in raw_lines(frame))
         elif selection.payloads:
