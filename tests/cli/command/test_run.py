@@ -247,8 +247,6 @@ def test_no_process_inherits_the_signal_mask_of_the_proxy(tmp_path: Path, monkey
     """The proxy blocks signals, because it waits for them; the command, the recorder and a hook do not."""
     hook = "from a2a_proxy.hooks import Hook\n\n\nclass Own(Hook):\n    def on_frame(self, frame):\n        pass\n"
     (tmp_path / "own_hook.py").write_text(hook)
-        "from a2a_proxy.hooks import Hook\n\n\nclass Own(Hook):\n    def on_frame(self, frame):\n        pass\n"
-    )
     monkeypatch.chdir(tmp_path)
     words = ("--hook", "own_hook:Own", "--", "sh", "-c", _MASKS)
     ran = run_command(tmp_path, *words, PYTHONPATH=str(tmp_path))
