@@ -24,7 +24,7 @@ from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, StartInfo, make_console
 from a2a_proxy.cli.end_signals import end_signals
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import UserError, route_errors, state_directory_errors
 from a2a_proxy.cli.fail_on import has_failing_finding
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
@@ -38,7 +38,7 @@ from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
-from a2a_proxy.relay.route import RouteError, Upstream, is_loopback
+from a2a_proxy.relay.route import Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.server import ClientProcessesProtocol, Relay
 from a2a_proxy.relay.tls import key_log_file
@@ -235,10 +235,8 @@ class ProxyRun:
         )
 
     async def _relay_only(self, relay: Relay) -> None:
-        try:
+        with route_errors():
             await relay.bind_listeners()
-        except RouteError as wrong:
-            raise UserError(wrong.message, wrong.hint) from wrong
 
     async def _relay_and_record(
         self, relay: Relay, keeper: RecorderKeeper, folder: Path, session: SessionFile
