@@ -56,7 +56,7 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     try:
         main_upstream = Upstream.parse(upstream)
         other = Upstream.parse(grpc) if grpc else None
-        context = Tls(trust).get_context((HTTP1,)) if main_upstream.tls else None
+        context = await Tls(trust).get_context((HTTP1,)) if main_upstream.tls else None
     except RouteError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     for each in filter(None, (main_upstream, other)):
