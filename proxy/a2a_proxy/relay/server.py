@@ -91,6 +91,7 @@ class Relay:
         self._forwards, self._proxy, self._interception = tuple(forwards), proxy, interception
         self._clock = clock
         self._editing, self._show_note = editing, show_note
+        self._forward_editing = msgspec.structs.replace(editing, cards="never", keep_host=True)
         self._client_processes: ClientProcessesProtocol | None = None
         self._tls = Tls(editing.trust)
         self._client_tls = client_tls
@@ -326,10 +327,9 @@ class Relay:
 
     def _open_origin(self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None) -> ProxyConnection:
         """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
-        editing = msgspec.structs.replace(self._editing, cards="never", keep_host=True)
         listener = ListenerState(
             Route(listen, origin),
-            editing,
+            self._forward_editing,
             self._show_note_once,
             self._learn_interface,
             self._is_own_interface,
