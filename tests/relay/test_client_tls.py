@@ -301,31 +301,6 @@ async def test_grpc(tls: ClientTls, authority: Authority) -> None:
 # Ends
 
 
-def test_the_agents_end_follows_all_bytes(play: Play, tls: ClientTls, trusting: ssl.SSLContext) -> None:
-    """Also to a client that reads slowly. TLS has no half-close here: the connection is closed."""
-
-    async def bye(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"x" * 3_000_000)
-        writer.close()
-
-    async def story() -> None:
-        async with agent(bye) as port, relaying(port, client_tls=tls) as bench:
-            reader, writer = await connect(bench, trusting)
-            writer.write(GET)
-            got = 0
-            while part := await reader.read(100_000):
-                got += len(part)
-                await asyncio.sleep(0.02)
-            assert got == 3_000_000
-            writer.close()
-            await bench.closed()
-            kinds = bench.journal.kinds()
-            assert [kind for kind in kinds if kind != "EOF to_agent"] == ["OPEN", "DIALED", "EOF to_client", "CLOSED"]
-
-    play(story())
-
-
 def test_the_clients_end_reaches_the_agent_after_all_bytes(
     play: Play, tls: ClientTls, trusting: ssl.SSLContext
 ) -> None:

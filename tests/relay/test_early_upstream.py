@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import ssl
+import threading
 from collections.abc import AsyncIterator, Callable
 
 import pytest
@@ -184,7 +185,6 @@ def test_the_upstream_chooses_one_of_several_protocols(play: Play, server_contex
                 early = EarlyUpstream(upstream)
                 await dial_upstream(upstream, lambda early=early: early, tls=tls, protocols=offered)  # type: ignore[misc]
                 assert early.alpn_protocol == chosen
-                assert early.eof_received() is False
                 early.close()
             with pytest.raises(DialError, match="does not speak HTTP/2 or other"):
                 await dial_upstream(upstream, lambda: EarlyUpstream(upstream), tls=tls, protocols=(HTTP2, "other"))
@@ -229,11 +229,26 @@ def test_a_socket_that_breaks_is_a_dial_error(play: Play) -> None:
     play(story())
 
 
-def test_contexts_are_bounded() -> None:
+async def test_contexts_are_bounded() -> None:
     """Clients choose the protocols that are offered, so what is kept for them is bounded; the newest stay."""
     tls = Tls(Trust())
-    kept = tls.get_context((HTTP1,))
+    kept = await tls.get_context((HTTP1,))
     for number in range(40):
-        tls.get_context((f"protocol {number}",))
-        assert tls.get_context((HTTP1,)) is kept
+        await tls.get_context((f"protocol {number}",))
+        assert await tls.get_context((HTTP1,)) is kept
     assert len(tls._contexts) == 32
+
+
+async def test_contexts_are_created_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading the trusted certificates takes many milliseconds, in which no other connection would be served."""
+    threads: list[int] = []
+
+    def create(*_: object) -> ssl.SSLContext:
+        threads.append(threading.get_ident())
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+    monkeypatch.setattr(ssl, "create_default_context", create)
+    tls = Tls(Trust())
+    assert await tls.get_context((HTTP2, HTTP1)) is await tls.get_context((HTTP2, HTTP1))
+    assert len(threads) == 1
+    assert threads[0] != threading.get_ident()

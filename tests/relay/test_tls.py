@@ -255,24 +255,6 @@ def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:
     play(story())
 
 
-def test_a_half_close_over_tls_gets_its_response(play: Play, ca: trustme.CA, ca_file: Path) -> None:
-    """A client that sends FIN after its request reads the answer, although TLS cannot carry the FIN alone."""
-
-    async def story() -> None:
-        async with (
-            tls_agent(server_context(ca.issue_cert("localhost"))) as port,
-            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
-        ):
-            reader, writer = await bench.connect()
-            writer.write(GET)
-            writer.write_eof()
-            assert (await reader.read()).endswith(GET)
-            writer.close()
-            await bench.closed()
-
-    play(story())
-
-
 def test_an_invalid_ca_file_is_refused(tmp_path: Path) -> None:
     """A missing file and one without certificates are the user's mistakes."""
     for path in (tmp_path / "missing.pem", tmp_path / "empty.pem"):

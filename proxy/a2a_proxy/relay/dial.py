@@ -15,10 +15,10 @@ from a2a_proxy.relay.tls import (
     CLIENT_CERTIFICATE_HINT,
     HTTP1,
     INSECURE_HINT,
-    Handshake,
     Tls,
     TlsError,
     Trust,
+    check_agreement,
     explain_handshake_error,
 )
 
@@ -29,9 +29,6 @@ DIAL_SECONDS = 10.0
 """Seconds for resolving and connecting together."""
 ADDRESS_SECONDS = 2.5
 """Seconds for one address if there are more."""
-
-SHUTDOWN_SECONDS = 2.0
-"""Seconds that an upstream may take to complete the closing of a TLS connection."""
 
 Factory = Callable[[], asyncio.Protocol]
 Target = dict[str, Any]
@@ -172,29 +169,33 @@ async def _connect_tcp(_: Upstream, factory: Factory, target: Target) -> None:
 async def _connect_tls(
     tls: Tls, protocols: tuple[str, ...], upstream: Upstream, factory: Factory, target: Target
 ) -> None:
-    shake = Handshake(factory, protocols)
+    from a2a_proxy.relay.tls_transport import TlsTransport
+
     try:
-        upstream.host.encode("idna")  # as the handshake does, but there the event loop logs the error
-    except UnicodeError:
+        upstream.host.encode("idna")  # as the handshake does, but there the error is one of many
+        context = await tls.get_context(protocols)
+        transport = TlsTransport(context, server_hostname=upstream.host)
+    except BaseException as error:
         if sock := target.get("sock"):
             sock.close()
-        raise TlsError(f"{upstream.host} is no name for which a certificate can be verified") from None
+        if isinstance(error, UnicodeError):
+            raise TlsError(f"{upstream.host} is no name for which a certificate can be verified") from None
+        raise
+    await asyncio.get_running_loop().create_connection(lambda: transport, **target)
     try:
-        await asyncio.get_running_loop().create_connection(
-            lambda: shake,
-            **target,
-            ssl=tls.get_context(protocols),
-            server_hostname=upstream.host,
-            ssl_shutdown_timeout=SHUTDOWN_SECONDS,
-        )
+        await transport.shake_hands()
     except ssl.SSLError as error:
         raise explain_handshake_error(error, upstream, protocols) from None
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
         raise TlsError("it closed the connection during the TLS handshake", CLIENT_CERTIFICATE_HINT) from None
     except ValueError:  # Python decodes the names as UTF-8
         raise TlsError("its certificate cannot be read: a name in it is no text", INSECURE_HINT) from None
-    if shake.mismatch is not None:
-        raise shake.mismatch
+    try:
+        check_agreement(transport.ssl_object, protocols)
+    except TlsError:
+        transport.close()
+        raise
+    transport.begin(factory())
 
 
 async def _resolve_host(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[str]:
