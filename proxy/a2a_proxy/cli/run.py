@@ -37,6 +37,7 @@ from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.file_limit import raise_file_limit
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
@@ -63,6 +64,7 @@ def run_proxy(config: ProxyConfig) -> int:
     Raises:
         UserError: the proxy cannot start; nothing has been created.
     """
+    raise_file_limit()
     return run_loop(ProxyRun(config).run())
 
 

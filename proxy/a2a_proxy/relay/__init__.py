@@ -28,6 +28,7 @@ State of a listener:
 - `listener_state`: upstreams, learned routes, card-rewriting policy
 - `edits`: the editors, which change bytes (package)
 - `journal_buffer`: journal records of several threads
+- `file_limit`: the limit of open files
 
 Addresses and sockets:
 - `bind`: creates listening sockets

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from a2a_proxy.relay.file_limit import HINT, is_file_limit
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import (
     CLIENT_CERTIFICATE_HINT,
@@ -144,7 +145,7 @@ async def _use_socket(sock: socket.socket, connect: Connect) -> None:
     try:
         await connect({"sock": sock})
     except OSError as error:
-        raise DialError(_dial_error_reason(error)) from None
+        raise _dial_error(error) from None
 
 
 async def _dial_first_reachable(upstream: Upstream, connect: Connect, is_refused: IsRefused | None) -> None:
@@ -158,7 +159,7 @@ async def _dial_first_reachable(upstream: Upstream, connect: Connect, is_refused
             return
         except (OSError, TimeoutError) as error:
             if number == len(hosts):
-                raise DialError(_dial_error_reason(error)) from None
+                raise _dial_error(error) from None
 
 
 async def _connect_tcp(_: Upstream, factory: Factory, target: Target) -> None:
@@ -203,6 +204,10 @@ async def _resolve_host(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> 
     except (OSError, UnicodeError) as error:
         raise DialError(f"cannot resolve {upstream.host}: {_dial_error_reason(error)}") from None
     return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+def _dial_error(error: Exception) -> DialError:
+    return DialError(_dial_error_reason(error), HINT if is_file_limit(error) else "")
 
 
 def _dial_error_reason(error: Exception) -> str:
