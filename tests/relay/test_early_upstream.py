@@ -19,7 +19,7 @@ from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.server import Relay
 from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, Trust
-from support_relay import SECONDS, Bench, Handler, Story, agent, echo, relaying, reset, until
+from support_relay import SECONDS, Bench, Story, agent, echo, relaying, reset, until
 
 Play = Callable[[Story], None]
 
@@ -165,21 +165,12 @@ def test_what_arrives_before_is_handed_over_in_order(play: Play) -> None:
     play(story())
 
 
-@contextlib.asynccontextmanager
-async def tls_agent(context: ssl.SSLContext, handler: Handler = echo) -> AsyncIterator[int]:
-    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-
-
 def test_the_upstream_chooses_one_of_several_protocols(play: Play, server_context: ssl.SSLContext) -> None:
     """Which one is known before the client's handshake. An upstream that chooses none speaks HTTP/1.1."""
 
     async def story() -> None:
         tls = Tls(Trust(insecure=True))
-        async with tls_agent(server_context) as port:
+        async with agent(echo, tls=server_context) as port:
             upstream = Upstream.parse(f"https://127.0.0.1:{port}")
             for offered, chosen in (((HTTP2, HTTP1), HTTP1), ((), None), (("other", HTTP1), HTTP1)):
                 early = EarlyUpstream(upstream)
@@ -198,7 +189,8 @@ def test_a_connected_socket_is_used(play: Play, server_context: ssl.SSLContext, 
 
     async def story() -> None:
         async with contextlib.AsyncExitStack() as stack:
-            port = await stack.enter_async_context(tls_agent(server_context) if scheme == "https" else agent(echo))
+            tls = server_context if scheme == "https" else None
+            port = await stack.enter_async_context(agent(echo, tls=tls))
             sock = socket.socket()
             sock.setblocking(False)
             await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", port))
