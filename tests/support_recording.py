@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from a2a_proxy.model.card_signature import CardForm, CardSignature, SignatureVerdict
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, Direction, TlsFacts
 from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
@@ -127,6 +128,16 @@ def connections(draw: st.DrawFn, number: int) -> Connection:
     )
 
 
+card_signatures = st.builds(
+    CardSignature,
+    kid=st.text(max_size=5),
+    alg=st.text(max_size=5),
+    verdict=st.sampled_from(SignatureVerdict),
+    forms=st.lists(st.sampled_from(CardForm), max_size=2).map(tuple),
+    uncovered=st.lists(st.text(max_size=5), max_size=2).map(tuple),
+)
+
+
 @st.composite
 def exchanges(draw: st.DrawFn, number: int) -> Exchange:
     """Generate any exchange with this number."""
@@ -175,6 +186,7 @@ def exchanges(draw: st.DrawFn, number: int) -> Exchange:
         generation_match=draw(st.none() | ints),
         generation=draw(ints),
         sent_traceparent=draw(texts),
+        card_signatures=draw(st.lists(card_signatures, max_size=2).map(tuple)),
     )
 
 

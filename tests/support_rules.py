@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from a2a_proxy.cards.keys import parse_keys
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
@@ -11,6 +13,7 @@ from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.recording.write.writer import Writer
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.examples.objects import CARD_KEYS
 from a2a_proxy.rules.examples.script import Script
 from support_recording import facts
 
@@ -19,7 +22,7 @@ KEY = b"k" * 32
 
 def findings(script: Script) -> list[Finding]:
     """Return the findings of rules and decoders about a conversation."""
-    observer = Observer(Redactor(KEY))
+    observer = Observer(Redactor(KEY), cards=CardVerifier(parse_keys(CARD_KEYS).keys))
     out: list[Observation] = []
     for chunk in script.make_chunks():
         observer.feed(chunk, out)
@@ -35,7 +38,7 @@ def told(script: Script) -> list[str]:
 
 def record(path: Path, chunks: list[Chunk]) -> list[Finding]:
     """Write a recording of a session with the findings that were reported during it."""
-    observer = Observer(Redactor(KEY))
+    observer = Observer(Redactor(KEY), cards=CardVerifier(parse_keys(CARD_KEYS).keys))
     out: list[Observation] = []
     for chunk in chunks:
         observer.feed(chunk, out)

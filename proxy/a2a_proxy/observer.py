@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.chunk import (
     Chunk,
     ChunkKind,
@@ -181,10 +182,17 @@ class _RedactedSource:
 class Observer:
     """Decodes one session: all its connections and the state they share."""
 
-    def __init__(self, redactor: Redactor, live: LiveMode = "auto", rules: Engine | None = None) -> None:
+    def __init__(
+        self,
+        redactor: Redactor,
+        live: LiveMode = "auto",
+        rules: Engine | None = None,
+        cards: CardVerifier | None = None,
+    ) -> None:
         """Create an observer. `live` is the payload family of SendLiveMessage if the user has set it; without `rules`
-        all rules run.
+        all rules run; without `cards` signatures of cards are read but not verified.
         """
+        self.card_verifier = cards or CardVerifier()
         self._redactor = redactor
         self._session_context = SessionContext(live)
         self._connections: dict[int, _ObservedConnection] = {}
@@ -387,8 +395,11 @@ class Observer:
                 out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
                 continue
             exchange = connection.conversation.find_exchange(frame.exchange) if frame.exchange else None
-            if frame.event is _CARD_EVENT and isinstance(card := decode_payload(frame.payload, frame.schema), dict):
-                redact.learn_card(card)
+            if frame.event is _CARD_EVENT:
+                if exchange is not None and not frame.ours:
+                    exchange.card_signatures = self.card_verifier.read_frame(frame, exchange.binding)
+                if isinstance(card := decode_payload(frame.payload, frame.schema), dict):
+                    redact.learn_card(card)
             frame = redact.redact_frame(frame, exchange, sieved)
             if exchange is not None:
                 if forwarded and exchange.binding is Binding.OTHER:  # clients send all their HTTP to a forward proxy

@@ -39,6 +39,9 @@ VENVS = {
 SOAK_VENVS = {
     "sdk1.0": ("a2a-sdk[grpc,http-server]==1.0.3", "uvicorn>=0.30"),
     "sdk1.1": ("a2a-sdk[grpc,http-server]==1.1.5", "uvicorn>=0.30"),
+    "signing0.3": ("a2a-sdk[signing]==0.3.26",),
+    "signing1.1.2": ("a2a-sdk[signing]==1.1.2",),
+    "signing1.3": ("a2a-sdk[signing]==1.3.0",),
     "pythona2a": ("python-a2a==0.5.10",),
     "beeai": ("beeai-framework[a2a]==0.1.85", "uvicorn>=0.30"),
     "handler": ("a2a-handler[grpc]==0.4.0",),
@@ -55,9 +58,10 @@ SOAK_VENVS = {
     "chdb": ("chdb==4.4.*",),
     "spark": ("pyspark==4.3.*",),
 }
-"""Older SDKs for `tests/e2e/test_real_peers.py`; frameworks for `tests/e2e/test_frameworks.py`; tracing backends and
-agents that send spans of their own for `tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`;
-ClickHouse in a process, and Spark, which needs Java 17 or newer, for `tests/archive/test_engines.py`."""
+"""Older SDKs for `tests/e2e/test_real_peers.py`; SDKs that sign cards for `tests/peers/sign_cards.py`; frameworks for
+`tests/e2e/test_frameworks.py`; tracing backends and agents that send spans of their own for
+`tests/e2e/test_backends.py`; an S3 server for `tests/benchmarks/lake.py`; ClickHouse in a process, and Spark, which
+needs Java 17 or newer, for `tests/archive/test_engines.py`."""
 
 JS03 = ("@a2a-js/sdk@0.3.13", "express@5.2.1")
 """The JavaScript SDK 0.3 and the HTTP server that it runs in."""

@@ -10,6 +10,7 @@ import msgspec
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.authority import require_cryptography
+from a2a_proxy.cli.card_keys import load_card_verifier
 from a2a_proxy.cli.errors import UserError, route_errors
 from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
@@ -67,6 +68,10 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """TLS that forward proxies open; None if they open none."""
     upstream_proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
+    card_keys: Path | None = None
+    """File of the keys that verify signatures of agent cards."""
+    card_keys_note: str = ""
+    """What the user should know about that file."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -104,6 +109,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     fail_on: str = "never"
     live: LiveMode = "auto"
     metrics: str | None = None
+    card_keys: Path | None = None
 
 
 def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
@@ -154,6 +160,8 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         forwards=forwards,
         interception=_parse_interception(arguments),
         upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
+        card_keys=arguments.card_keys,
+        card_keys_note=load_card_verifier(arguments.card_keys)[1],
     )
 
 

@@ -41,7 +41,7 @@ _HELP_SECTIONS = (
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
     ("TLS", ("tls", "tls_cert", "tls_key", "client_ca", "upstream_cert", "upstream_key")),
-    ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets")),
+    ("Recording", ("record", "journal_max", "redact", "redact_policy", "keep_secrets", "card_keys")),
     ("Console and exit code", ("quiet", "verbose", "log_format", "fail_on")),
     ("Metrics and hooks", ("metrics", "hook")),
     (
@@ -201,6 +201,12 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 @log_format
 @fail_on("Exit with 1 if a finding has at least this severity.")
 @live
+@click.option(
+    "--card-keys",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Verify signatures of agent cards with these keys: JWK set, JWK or PEM (extra: cards).",
+)
 @add_follower_options
 @click.option(
     "--propagate",

@@ -231,6 +231,7 @@ class ProxyRun:
             command=self.command,
             redact=self._config.redact,
             live=self._config.live,
+            card_keys=str(self._config.card_keys.absolute()) if self._config.card_keys is not None else "",
         )
 
     async def _relay_only(self, relay: Relay) -> None:
@@ -261,6 +262,8 @@ class ProxyRun:
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
+        if self._config.card_keys_note:
+            self._console.show_note(self._config.card_keys_note, "keep private keys where cards are signed")
         self._announce_tls()
         self._announce_interception(relay)
         self._warn_of_open_proxy(relay)

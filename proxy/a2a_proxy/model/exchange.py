@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from a2a_proxy.model.card_signature import CardSignature
 from a2a_proxy.model.chunk import ClientProcess, ConnectionFacts, TlsFacts
 from a2a_proxy.model.wire import Headers
 
@@ -171,6 +172,8 @@ class Exchange(msgspec.Struct, frozen=True):
     sent_traceparent: str = ""
     """The `traceparent` sent to the agent, if the proxy replaced the client's `traceparent`: the trace id is the same,
     and the parent id that of the proxy's own span. Empty if the field was passed unchanged."""
+    card_signatures: tuple[CardSignature, ...] = ()
+    """The signatures of the card that the agent sent, as verified before redaction."""
 
     @property
     def trace_context(self) -> str:

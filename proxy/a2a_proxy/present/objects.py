@@ -45,6 +45,11 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "duration_ns": max(exchange.closed - zero, 0) if exchange.closed else None,
         "connection": exchange.connection,
         "sent_traceparent": exchange.sent_traceparent or None,
+        "card_signatures": [
+            {**msgspec.to_builtins(each), "verdict": each.verdict.value, "words": each.describe()}
+            for each in exchange.card_signatures
+        ]
+        or None,
     }
 
 

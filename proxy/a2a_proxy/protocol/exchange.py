@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from operator import attrgetter
 
+from a2a_proxy.model.card_signature import CardSignature
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.transitions import TransitionTable
 from a2a_proxy.model.wire import Headers
@@ -145,6 +146,7 @@ class ExchangeState:
     generation_match: int | None = None
     generation: int = 0
     sent_traceparent: str = ""
+    card_signatures: tuple[CardSignature, ...] = ()
 
     seq: int = 0
     """Number of frames so far: the position of the next frame."""

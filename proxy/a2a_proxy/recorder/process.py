@@ -25,6 +25,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.text import shell_line
+from a2a_proxy.recorder.card_keys import load_verifier
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
 from a2a_proxy.recorder.priority import Pace, has_session_priority, restore_priority, set_session_nice
@@ -204,7 +205,9 @@ class _RecorderLoop:
 
     def _resume_decoders(self, make_redactor: Redactor, session: SessionFile) -> ResumePoint:
         location = (self._folder, self._path, self._writer, self._crashes)
-        resume_point = resume_pump(*location, make_redactor, session.started, session.live)
+        resume_point = resume_pump(
+            *location, make_redactor, session.started, session.live, load_verifier(session.card_keys)
+        )
         if resume_point.begins_at:
             write_beginning(self._folder, resume_point.begins_at)
         return resume_point

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_proxy.capture.record_format import START_POSITION, Position
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.exchange import Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
@@ -45,24 +46,34 @@ def snapshot_name(position: Position) -> str:
 
 
 def resume_pump(
-    folder: Path, path: str, writer: Writer, crashes: CrashHistory, redactor: Redactor, at: int, live: LiveMode
+    folder: Path,
+    path: str,
+    writer: Writer,
+    crashes: CrashHistory,
+    redactor: Redactor,
+    at: int,
+    live: LiveMode,
+    cards: CardVerifier | None = None,
 ) -> ResumePoint:
     """Continue at the end of the recording.
 
-    `at` is the time of its end as far as known, ns, `live` the user's payload family of live streams. Raises
-    RecordingError.
+    `at` is the time of its end as far as known, ns, `live` the user's payload family of live streams, `cards` verifies
+    signatures of cards. Raises RecordingError.
     """
     committed, name = writer.position, writer.snapshot
     is_new_recording = committed is None
     if is_new_recording:  # a recording younger than the journal: an earlier one was deleted
         name = _oldest_snapshot(folder)
     if name is None:
-        pump = JournalPump(folder, crashes, Observer(redactor, live))
+        pump = JournalPump(folder, crashes, Observer(redactor, live, cards=cards))
     else:
         try:
             pump = JournalPump.restore(folder, crashes, (folder / name).read_bytes(), redactor)
+            pump.observer.card_verifier = cards or pump.observer.card_verifier
         except Exception as wrong:  # a damaged file can raise anything
-            fresh = JournalPump(folder, crashes, Observer(redactor, live), committed or _parse_position(name))
+            fresh = JournalPump(
+                folder, crashes, Observer(redactor, live, cards=cards), committed or _parse_position(name)
+            )
             return _resume_without_decoders(path, writer, fresh, wrong, at)
     if committed is not None:
         pump.catch_up(committed)

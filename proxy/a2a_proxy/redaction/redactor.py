@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 
+from a2a_proxy.model.card_signature import CardSignature
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
 from a2a_proxy.model.exchange import Connection, ConnectionTls, Exchange
 from a2a_proxy.model.finding import Finding
@@ -191,13 +192,36 @@ class Redactor:
                         for (name, old), (_, new) in zip(raw, clean, strict=True)
                         if old != new
                     ]
+            signatures = tuple(map(self._redact_signature, exchange.card_signatures))
+            if signatures != exchange.card_signatures:
+                changes["card_signatures"] = signatures
+                paths.append("card_signatures")
             if not changes:
                 return exchange
             return msgspec.structs.replace(exchange, **changes, redacted=_merge_paths(exchange.redacted, paths))
         except Exception:
             return msgspec.structs.replace(
-                exchange, request_headers=(), response_headers=(), trailers=(), target="", authority="", error=_FAILED
+                exchange,
+                request_headers=(),
+                response_headers=(),
+                trailers=(),
+                target="",
+                authority="",
+                error=_FAILED,
+                card_signatures=(),
             )
+
+    def _redact_signature(self, signature: CardSignature) -> CardSignature:
+        """Return the signature without secrets in the texts that the agent chose."""
+        text = self.redact_text
+        return msgspec.structs.replace(
+            signature,
+            kid=text(signature.kid),
+            alg=text(signature.alg),
+            jku=text(signature.jku),
+            uncovered=tuple(map(text, signature.uncovered)),
+            reason=text(signature.reason),
+        )
 
     def redact_connection(self, connection: Connection) -> Connection:
         """Return the connection without user info in its addresses and without secrets in the reason for its end."""

@@ -31,13 +31,19 @@ _OPTIONS = (
     ),
     click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help="Write the report to FILE."),
     click.option(
+        "--card-keys",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Verify signatures of cards with these keys: JWK set, JWK or PEM (extra: cards).",
+    ),
+    click.option(
         "--suppressions", type=click.Path(path_type=Path), metavar="FILE", help="Findings to ignore, with reasons."
     ),
 )
 
 
 def add_report_options(command: _Command) -> _Command:
-    """Add `--select`, `--ignore`, `--fail-on`, `--format`, `--output` and `--suppressions` to a command."""
+    """Add the options of a report to a command."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command

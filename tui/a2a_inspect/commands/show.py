@@ -183,6 +183,7 @@ def _exchange_lines(
         parts.append(make_visible(exchange.how))
     yield "  ".join(part for part in parts if part)
     yield from (f"    {words}" for words in notes.line_at(exchange.id))
+    yield from (f"    card {make_visible(each.describe())}" for each in exchange.card_signatures)
     if connection is not None:
         is_detailed = selection.raw or selection.payloads or bool(selection.words)
         yield from (f"    {make_visible(words)}" for words in _tls_lines(exchange, connection, is_detailed=is_detailed))

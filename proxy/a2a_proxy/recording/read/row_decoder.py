@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.card_signature import CardSignature
 from a2a_proxy.model.chunk import ClientProcess, Direction
 from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Dialect, Exchange
 from a2a_proxy.model.finding import Finding, Severity
@@ -38,6 +39,7 @@ from a2a_proxy.recording.write.frame_writer import Extra
 _MAX_CACHED_VALUES = 65_536
 _NO_GENERATIONS = (None, None, 0)
 _NO_SENT_TRACE = (None,)
+_NO_SIGNATURES = (None,)
 _NO_SESSION_LISTS = (None, None)
 """Redaction and names of the agents, which files from before versions 6 and 10 lack."""
 _NO_PROCESS_AND_TLS = (None, None)
@@ -51,6 +53,7 @@ _decode_counters = json_reader(dict[str, int])
 _decode_process = json_reader(ClientProcess)
 _decode_tls = json_reader(ConnectionTls)
 _decode_evidence = json_reader(dict[str, str])
+_decode_signatures = json_reader(tuple[CardSignature, ...])
 
 
 class InternLookup:
@@ -254,7 +257,8 @@ class RowDecoder:
         closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *columns = columns
         requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *columns = columns
         current, match, generation, *columns = columns or _NO_GENERATIONS  # a file of version 1, opened read-only
-        (sent,) = columns or _NO_SENT_TRACE  # a file from before version 7
+        sent, *columns = columns or _NO_SENT_TRACE  # a file from before version 7
+        (signatures,) = columns or _NO_SIGNATURES  # a file from before version 12
         session, number = split_key(row_key)
         start, word, idents = self._session_start(session), self._words, self._idents
         heads = unpack_headers(self._payloads.read(block, offset, size)) if block and headers else ((), (), ())
@@ -304,6 +308,7 @@ class RowDecoder:
             generation_match=None if match is None else unpack_int(match),
             generation=unpack_int(generation),
             sent_traceparent="" if sent is None else unpack_text(sent),
+            card_signatures=() if signatures is None else _decode_signatures(signatures),
         )
         return ExchangeRow(row_key, session, value)
 

@@ -17,6 +17,7 @@ from a2a_proxy.recording.store.schema import (
     SINCE_9,
     SINCE_10,
     SINCE_11,
+    SINCE_12,
     VIEW_NAMES,
     VIEWS,
     adapt_script,
@@ -90,6 +91,11 @@ def m011_tls_handshakes(db: sqlite3.Connection) -> None:
     _add_columns(db, SINCE_11)
 
 
+def m012_signed_cards(db: sqlite3.Connection) -> None:
+    """Add the column for the signatures of cards."""
+    _add_columns(db, SINCE_12)
+
+
 STEPS = (
     m001_tables,
     m002_generations,
@@ -102,6 +108,7 @@ STEPS = (
     m009_client_processes,
     m010_agent_names,
     m011_tls_handshakes,
+    m012_signed_cards,
 )
 """In order; the number of a step is the `user_version` after it."""
 

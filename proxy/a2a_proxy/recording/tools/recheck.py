@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import msgspec
 
+from a2a_proxy.cards.verify import CardVerifier
+from a2a_proxy.model.card_signature import CardSignature, SignatureVerdict
 from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
@@ -19,17 +22,23 @@ RULE_PREFIX = "A2A-"
 """Prefix of the ids of rules; findings of the recorder and its decoders do not have it."""
 _MAX_CACHED_EXCHANGES = 1000
 """Number of exchanges that are cached."""
+_MAX_CARD_LINES = 20
 _MAX_CACHED_ENDS = 100_000
 """Number of exchanges whose end is cached, and of connections whose facts are."""
 
 
 def recheck_session(
-    recording: Recording, session: SessionRow, rules: dict[str, Rule] | None = None, quiet: set[str] | None = None
+    recording: Recording,
+    session: SessionRow,
+    rules: dict[str, Rule] | None = None,
+    quiet: set[str] | None = None,
+    cards: CardRecheck | None = None,
 ) -> Iterator[Finding]:
     """Yield the findings of a session, in order of time, of all rules or of `rules`.
 
-    Ids of rules that were skipped because a payload was deliberately not recorded are added to `quiet`. The stored
-    findings of decoders come first, because the recording does not have the bytes to repeat them.
+    With `cards` signatures of cards are verified again. Ids of rules that were skipped because a payload was
+    deliberately not recorded are added to `quiet`. The stored findings of decoders come first, because the recording
+    does not have the bytes to repeat them.
     """
     for row in recording.read_findings(session.id):
         if not row.finding.rule.startswith(RULE_PREFIX):
@@ -43,6 +52,8 @@ def recheck_session(
         last = max(last, frame.at)
         if frame.exchange and source.find_closed_at(frame.exchange) is None:
             continue
+        if cards is not None and frame.event is EventKind.CARD and frame.exchange and not frame.ours:
+            source.set_signatures(frame.exchange, cards.verify(frame, source.get_exchange(frame.exchange)))
         engine.on_frame(frame, source, out)
         if frame.exchange and (over := source.take_ended(frame.exchange)) is not None:
             engine.on_exchange_closed(over, out)
@@ -59,6 +70,29 @@ def _take_findings(out: list[Observation]) -> list[Finding]:
     return found
 
 
+class CardRecheck:
+    """Verifies the signatures of recorded cards, and keeps a line about each signed card."""
+
+    def __init__(self, verifier: CardVerifier) -> None:
+        self._verifier = verifier
+        self.lines: dict[str, str] = {}
+        """The place of the first card by what was found about it."""
+
+    def verify(self, frame: Frame, exchange: Exchange) -> tuple[CardSignature, ...]:
+        """Return the signatures of a recorded card. Where a secret was replaced by a label the recorded verdict holds,
+        because the signed bytes are not there."""
+        found = exchange.card_signatures
+        if not frame.redacted and not frame.truncated:
+            found = self._verifier.read_frame(frame, exchange.binding)
+        for each in found:
+            words = each.describe()
+            if frame.redacted and each.verdict is SignatureVerdict.UNVERIFIED:
+                words += ": the recorded card has labels in the place of secrets"
+            if words not in self.lines and len(self.lines) < _MAX_CARD_LINES:
+                self.lines[words] = f"#{frame.exchange}.{frame.seq}"
+        return found
+
+
 class _StoredContext:
     """Exchanges and connections of a recording, as they were known when their frames arrived."""
 
@@ -71,6 +105,13 @@ class _StoredContext:
         self._unreported: set[int] = set()
         """Ended exchanges that `take_ended` has not returned yet."""
         self._facts: dict[int, ConnectionFacts] = {}
+        self._signatures: dict[int, tuple[CardSignature, ...]] = {}
+        """Verified again, by exchange."""
+
+    def set_signatures(self, number: int, signatures: tuple[CardSignature, ...]) -> None:
+        """Replace the recorded verdicts about the card of an exchange."""
+        if signatures:
+            self._signatures[number] = signatures
 
     def _read_exchange(self, number: int) -> Exchange | None:
         if number in self._recent:
@@ -109,6 +150,7 @@ class _StoredContext:
             grpc_status=-1,
             half_close="",
             states=(),
+            card_signatures=self._signatures.get(number, found.card_signatures),
         )
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:

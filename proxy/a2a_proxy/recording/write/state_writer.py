@@ -178,6 +178,7 @@ class StateWriter:
             _int_or_null(value.generation_match),
             pack_int(value.generation),
             pack_text(value.sent_traceparent) if value.sent_traceparent else None,
+            pack_json(value.card_signatures) if value.card_signatures else None,
         )
 
     def _store_headers(self, value: Exchange) -> Address | tuple[None, None, None]:

@@ -23,7 +23,7 @@ from a2a_proxy.cli.card.fetch import fetch_card
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import rpc_error
-from a2a_proxy.rules.examples.objects import Json, card
+from a2a_proxy.rules.examples.objects import CARD_KEYS, Json, card
 from support_cards import PATH, http_agent
 from support_cli import Ran, run_here
 
@@ -156,11 +156,13 @@ RULES = [rule for rule in card_rules(fetched=False).values() if rule.family == "
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_findings_are_those_of_a_recording(rule: Any, tmp_path: Path) -> None:
     """The card of each rule's flagged example is flagged, that of the clean example is not."""
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(CARD_KEYS)
     for script, flagged in ((rule.flagged, True), (rule.clean, False)):
         body = next(each.data for each in script.make_chunks() if each.data.startswith(b"HTTP/1.1")).partition(
             b"\r\n\r\n"
         )[2]
-        done = check_value(tmp_path, body.decode(), "--format", "json")
+        done = check_value(tmp_path, body.decode(), "--format", "json", "--card-keys", keys)
         assert (rule.id in findings(done)) is flagged
 
 

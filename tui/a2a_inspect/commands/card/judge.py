@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from a2a_inspect.commands.card.source import CardSource
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.card.response import CardResponse
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 from a2a_proxy.model.exchange import Binding
@@ -43,17 +44,22 @@ def _is_about_cards(rule: Rule) -> bool:
     return HookPoint.HEADS in rule.hook_points and CARD_OPERATION.name in rule.operations
 
 
-def judge_card(source: CardSource, rules: dict[str, Rule], redactor: Redactor, now: int) -> list[Finding]:
-    """Return the findings of the rules, without exchange and frame, which are not in any recording.
+def judge_card(
+    source: CardSource, rules: dict[str, Rule], redactor: Redactor, now: int, verifier: CardVerifier | None = None
+) -> tuple[list[Finding], list[str]]:
+    """Return the findings of the rules, without exchange and frame, which are not in any recording, and a line about
+    each signature of the card.
 
     `now` is the time of the conversation in ns. The redactor learns the secrets of the card.
     """
-    observer = Observer(redactor, rules=Engine(rules, max_per_exchange=MAX_PER_KIND))
+    observer = Observer(redactor, rules=Engine(rules, max_per_exchange=MAX_PER_KIND), cards=verifier)
     out: list[Observation] = []
     for chunk in _make_conversation(source.responses, now):
         observer.feed(chunk, out)
     found = [each for each in out if type(each) is Finding]
-    return [msgspec.structs.replace(each, connection=0, exchange=0, seq=-1) for each in found]
+    calls = observer.pop_changes().exchanges
+    lines = [f"card {each.describe()}" for call in calls for each in call.card_signatures]
+    return [msgspec.structs.replace(each, connection=0, exchange=0, seq=-1) for each in found], lines
 
 
 def _make_conversation(responses: list[CardResponse], now: int) -> Iterator[Chunk]:

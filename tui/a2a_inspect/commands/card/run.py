@@ -14,7 +14,7 @@ import msgspec
 from a2a_inspect.commands.card.judge import card_rules, judge_card
 from a2a_inspect.commands.card.migration import migration_findings
 from a2a_inspect.commands.card.source import CardSource, read_source
-from a2a_inspect.commands.check.output import ReportOptions, ReportOutput
+from a2a_inspect.commands.check.output import ReportOptions, ReportOutput, read_card_keys
 from a2a_inspect.commands.check.report import CARD_FINDINGS, CheckedSession, CheckFinding
 from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.present.text import format_count
@@ -49,11 +49,11 @@ def run_card(word: str, options: CardOptions, now: int) -> int:
     card: Json = msgspec.json.decode(source.responses[-1].body)
     redactor = Redactor(secrets.token_bytes(32))
     rules = {rule.id: rule for rule in output.report.executed_rules}
-    found = judge_card(source, rules, redactor, now)
+    found, lines = judge_card(source, rules, redactor, now, read_card_keys(options.card_keys))
     if "MIGRATION" in output.rule_ids:
         found += map(redactor.redact_finding, migration_findings(card, now))
     findings = [CheckFinding(each, CARD_OPERATION.name) for each in found]
-    notes = list(source.notes)
+    notes = [*source.notes, *lines]
     if options.probe:
         probe_notes, probe_findings = _probe_card(card, redactor, now)
         notes += probe_notes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -13,8 +14,10 @@ from a2a_inspect.commands.check import json_format, junit, sarif, text_format
 from a2a_inspect.commands.check.report import DECODER_FINDINGS, CheckReport, select_rules
 from a2a_inspect.commands.check.suppressions import Suppression, read_suppressions
 from a2a_inspect.data import recording_choice
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 
@@ -38,8 +41,26 @@ class ReportOptions(msgspec.Struct, kw_only=True):
     output_format: str = "text"
     output: Path | None = None
     suppressions: Path | None = None
+    card_keys: Path | None = None
     lists_all: bool = False
     """Whether the text lists each finding instead of grouping them by rule."""
+
+
+def read_card_keys(path: Path | None) -> CardVerifier | None:
+    """Return the verifier of `--card-keys`, or None without the option; what the user should know about the file goes
+    to stderr.
+
+    Raises:
+        UserError: the extra is not installed, or the file cannot be read or has no keys.
+    """
+    if path is None:
+        return None
+    from a2a_proxy.cli.card_keys import load_card_verifier
+
+    verifier, note = load_card_verifier(path)
+    if note:
+        print(f"a2a-inspect: warning: {make_visible(note)}", file=sys.stderr)
+    return verifier
 
 
 class ReportOutput:
@@ -77,7 +98,7 @@ class ReportOutput:
         """Raise UserError if the report would overwrite one of the inputs, or the suppressions."""
         if self._options.output is None:
             return
-        for read_too in (*inputs, *filter(None, (self._options.suppressions,))):
+        for read_too in (*inputs, *filter(None, (self._options.suppressions, self._options.card_keys))):
             with contextlib.suppress(OSError):  # one of the two does not exist or is not accessible
                 if self._options.output.samefile(read_too):
                     raise UserError(

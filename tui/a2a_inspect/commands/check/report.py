@@ -10,6 +10,7 @@ import msgspec
 from a2a_inspect.commands.check.suppressions import Suppression
 from a2a_inspect.commands.session import evidence_words, finding_section, lag_words
 from a2a_inspect.data.generation_gaps import operation_of
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
@@ -17,9 +18,10 @@ from a2a_proxy.model.task import Task
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.finding_totals import count_occurrences
+from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
-from a2a_proxy.recording.tools.recheck import recheck_session
+from a2a_proxy.recording.tools.recheck import CardRecheck, recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
 from a2a_proxy.rules.define.rule import Rule
@@ -147,9 +149,14 @@ def evidence_facts(finding: Finding, omitted: Collection[str] = ()) -> list[str]
 
 
 def check_recording(
-    recording: Recording, path: Path, rule_ids: set[str], keys: Collection[int] | None = None
+    recording: Recording,
+    path: Path,
+    rule_ids: set[str],
+    keys: Collection[int] | None = None,
+    verifier: CardVerifier | None = None,
 ) -> Iterator[CheckedSession]:
-    """Run the rules over every session of a recording; `rule_ids` as from `select_rules`.
+    """Run the rules over every session of a recording; `rule_ids` as from `select_rules`. With `verifier` signatures of
+    cards are verified again.
 
     With `keys` (of exchanges) the rules still read everything, and findings about other exchanges are left out.
     """
@@ -158,13 +165,17 @@ def check_recording(
     for session in recording.read_sessions():
         counts = recording.count_rows(session.id)
         quiet: set[str] = set()
-        told = (each for each in recheck_session(recording, session, asked, quiet) if each.rule not in unwanted)
+        cards = CardRecheck(verifier) if verifier is not None else None
+        judged = recheck_session(recording, session, asked, quiet, cards)
+        told = (each for each in judged if each.rule not in unwanted)
         if keys is not None:
             told = (each for each in told if make_key(session.id, each.exchange) in keys)
         found = [_make_finding(recording, session, each) for each in told]
         size = counts.exchanges, counts.frames
         began = session.facts.started
-        yield CheckedSession(str(path), session.id, *size, _incomplete_reason(session), found, sorted(quiet), began)
+        notes = [f"card {place}: {make_visible(words)}" for words, place in cards.lines.items()] if cards else []
+        reason = _incomplete_reason(session)
+        yield CheckedSession(str(path), session.id, *size, reason, found, sorted(quiet), began, notes=notes)
 
 
 def _make_finding(recording: Recording, session: SessionRow, finding: Finding) -> CheckFinding:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from pathlib import Path
 
-from a2a_inspect.commands.check.output import ReportOptions, ReportOutput
+from a2a_inspect.commands.check.output import ReportOptions, ReportOutput, read_card_keys
 from a2a_inspect.commands.check.report import check_recording
 from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.data import recording_choice
@@ -33,11 +33,12 @@ def run_check(paths: tuple[Path | None, ...], options: CheckOptions, today: date
     recordings = [recording_choice.resolve_recording(path) for path in paths]
     output = ReportOutput(options, today)
     output.refuse_overwriting(Path(f"{path}{end}") for path in recordings for end in ("", "-wal", "-shm"))
+    verifier = read_card_keys(options.card_keys)
     matching = not options.where
     for path in recordings:
         with recording_choice.open_recording(path) as recording:
             keys = set(recording.get_queryable().select_ids(options.where, Rows.EXCHANGES)) if options.where else None
-            output.report.sessions += check_recording(recording, path, output.rule_ids, keys)
+            output.report.sessions += check_recording(recording, path, output.rule_ids, keys, verifier)
             matching = matching or bool(keys)
     if not matching:
         print_no_match(options.where)

@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.card_signature import CardForm, SignatureVerdict
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import CARD, NETWORK, RPC, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import fetch_card, rpc
-from a2a_proxy.rules.examples.objects import card
+from a2a_proxy.rules.examples.objects import card, sign_card
 from a2a_proxy.rules.facts.hosts import scheme_of
 from a2a_proxy.rules.facts.secret_places import secret_paths
 from a2a_proxy.rules.families.card.reading import read_card
@@ -83,6 +84,38 @@ def _decode_base64_json(text: str) -> Json | None:
     except _UNREADABLE:
         return None
     return value if isinstance(value, dict) else None
+
+
+@rule(
+    "A2A-CARD-013",
+    "A card signature does not verify as specified",
+    Severity.WARNING,
+    section="1.0 8.4.1, 8.4.3; RFC 7515; RFC 8785",
+    dialects=Dialects.SINCE_0_2,
+    bindings=CARD | RPC,
+    trigger_flags=FrameFlag.CARD,
+    flagged=fetch_card(sign_card(card()) | {"description": "An altered text"}),
+    clean=fetch_card(sign_card(card())),
+)
+def unverified(context: RuleContext) -> Iterator[RuleFinding]:
+    """With the keys of `--card-keys`, no signature of the card verifies, in none of the forms that the specification
+    and the SDKs sign ([signatures](signatures.md)). Reported as information that names the form if one verifies, but
+    not in the form of the specification.
+
+    Either the card was altered after it was signed, or another key signed it; clients that require the signature refuse
+    the card. The agent must sign the card that it serves. Signatures for which the file has no key are not judged.
+    """
+    signatures = context.exchange.card_signatures
+    verified = [each for each in signatures if each.verdict is SignatureVerdict.VERIFIED]
+    if any(CardForm.SPECIFICATION in each.forms for each in verified):
+        return
+    path = f"{context.root}signatures"
+    for each in verified[:1]:
+        summary = f"the card signed by {each.kid} verifies only in the form: {each.forms[0]}"
+        yield RuleFinding(summary=summary, path=path, severity=Severity.INFO)
+    failed = [each for each in signatures if each.verdict is SignatureVerdict.FAILED]
+    if failed and not verified:
+        yield RuleFinding(summary=f"no signature verifies: {failed[0].describe()}", path=path)
 
 
 _NO_SECRETS = frozenset({"signatures", "securityRequirements", "security", "scopes"})

@@ -1,0 +1,43 @@
+"""`--card-keys`: the file of keys that verify signatures of agent cards."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+from a2a_proxy.cards.verify import CardVerifier
+from a2a_proxy.cli.errors import UserError
+
+MAX_BYTES = 1 << 20
+_HINT = "the file must hold public keys: a JWK set, one JWK, or PEM"
+
+
+def load_card_verifier(path: Path | None) -> tuple[CardVerifier, str]:
+    """Return the verifier with the keys of `--card-keys FILE` (None: without keys), and what the user should know about
+    the file; empty if there is nothing.
+
+    Raises:
+        UserError: the extra is not installed, or the file cannot be read or has no keys.
+    """
+    if path is None:
+        return CardVerifier(), ""
+    if not all(map(importlib.util.find_spec, ("jwt", "cryptography", "rfc8785"))):
+        raise UserError("--card-keys needs the extra cards", "install it: pip install 'a2a-proxy[cards]'")
+    from a2a_proxy.cards.keys import KeyFileError, parse_keys
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except OSError as wrong:
+        raise UserError(f"cannot read --card-keys {path}: {(wrong.strerror or str(wrong)).lower()}", _HINT) from wrong
+    if len(data) > MAX_BYTES:
+        raise UserError(f"--card-keys {path} has more than 1 MiB", _HINT)
+    try:
+        found = parse_keys(data)
+    except KeyFileError as wrong:
+        raise UserError(f"--card-keys {path}: {wrong}", _HINT) from wrong
+    note = ""
+    if found.private:
+        labels = ", ".join(found.private[:3]) + (", ..." if len(found.private) > 3 else "")
+        note = f"--card-keys {path} has private keys ({labels}): only their public parts are used, which are enough"
+    return CardVerifier(found.keys), note
