@@ -116,8 +116,6 @@ class Played:
         """The client's."""
         self.hangs = False
         """The proxy did not end a connection that both peers had ended."""
-        self.first_to_end: Peer | None = None
-        """The peer that ended its side before the other one."""
         self._way = line.way
 
     @property
@@ -176,20 +174,20 @@ class Played:
             if not self.is_judged:
                 found += self._compare_unjudged(name, wanted, received)
                 continue
-            is_first = receiver is self.first_to_end
-            is_late = self._way.terminates_tls and sender is not self.first_to_end
-            may_lose = self.broken or self.refused or is_late
+            may_lose = self.broken or self.refused
             if received != (wanted[: len(received)] if may_lose else wanted):
                 found.append(_difference(name, wanted, received))
             reset_follows = sender.broke and not sender.finished and not receiver.finished
             if reset_follows and receiver.channel and receiver.ended != "reset" and not self.refused:
                 found.append(f"the {name} saw {receiver.ended or 'nothing'} instead of a reset")
-            is_rejected = self._way.terminates_tls and not is_first  # it sent after the end
-            if not may_lose and not is_rejected and receiver.ended == "reset":
+            if not may_lose and receiver.ended == "reset":
                 found.append(f"the {name} saw a reset that nobody sent")
-            is_told = self.notifies and not self.broken and (not self._way.terminates_tls or not is_first)
-            if receiver.ended == "truncated" and is_told:
-                found.append(f"the {name} saw FIN without close_notify")
+            if not may_lose and isinstance(receiver.channel, TlsChannel):
+                cuts = isinstance(sender.channel, TlsChannel) and not self.notifies
+                if (receiver.ended == "truncated") is not cuts:
+                    found.append(
+                        f"the {name} saw {receiver.ended or 'nothing'}, the other peer sent {'no ' * cuts}close_notify"
+                    )
         return found
 
     def _compare_unjudged(self, name: str, wanted: bytes, received: bytes) -> list[str]:
@@ -212,16 +210,13 @@ async def play(steps: list[Step], line: Line, pause: float = 0.0, *, notifies: b
     `notifies` peers end TLS with FIN alone. Raises OSError, and TimeoutError if there is no connection."""
     client, agent = Peer(pause), Peer(pause)
     begin = next((data for what, direction, data in steps if data and direction is Direction.TO_AGENT), b"")
-    accepting = asyncio.ensure_future(line.accept())
+    accepting = asyncio.ensure_future(line.accept(notifies=notifies))
     try:
         async with asyncio.timeout(SECONDS):
-            client.begin(await line.connect(http2=begin[:3] == PREFACE[:3]))
+            client.begin(await line.connect(notifies=notifies, http2=begin[:3] == PREFACE[:3]))
             if not line.way.dials_late:
                 agent.begin(await accepting)
         played = Played(line, client, agent, notifies=notifies)
-        for peer in (client, agent):
-            if isinstance(peer.channel, TlsChannel):
-                peer.channel.notifies = notifies
         await _play_steps(steps, line, played, accepting)
     finally:
         await _cancel(accepting)
@@ -247,13 +242,13 @@ async def _play_steps(steps: list[Step], line: Line, played: Played, accepting: 
                 if direction is not last and direction is Direction.TO_CLIENT:
                     await asyncio.wait([accepting], timeout=DELIVERY_SECONDS)
                 await _accept(line, client, agent, accepting)
-            if direction is not last or what == "reset" or (what == "eof" and line.way.terminates_tls):
+            if direction is not last or what == "reset":
                 await _delivered(played)
             last = direction
             if what == "data":
                 await sender.send(data)
             elif what == "eof":
-                await _finish(played, sender)
+                await sender.finish()
             elif sender.channel is not None:
                 await sender.reset()
                 break
@@ -261,10 +256,8 @@ async def _play_steps(steps: list[Step], line: Line, played: Played, accepting: 
                 break
         if agent.channel is None and not client.broke:
             await _accept(line, client, agent, accepting)
-        if line.way.terminates_tls:
-            await _delivered(played)
         for peer in (client, agent):
-            await _finish(played, peer)
+            await peer.finish()
         if agent.channel is None and not client.broke:
             await client.end(accepting)
             if accepting.done():  # the proxy forwards more than this test predicts
@@ -281,12 +274,6 @@ async def _accept(line: Line, client: Peer, agent: Peer, accepting: asyncio.Futu
     if accepting.done() or line.dials(bytes(client.sent)):
         async with asyncio.timeout(SECONDS):
             agent.begin(await accepting)
-
-
-async def _finish(played: Played, peer: Peer) -> None:
-    if played.first_to_end is None and peer.channel is not None:
-        played.first_to_end = peer
-    await peer.finish()
 
 
 async def _delivered(played: Played) -> None:

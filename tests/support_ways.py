@@ -43,11 +43,6 @@ class Way(StrEnum):
     """A tunnel with TLS that is opened."""
 
     @property
-    def terminates_tls(self) -> bool:
-        """Whether the proxy reads the TLS of a peer, so that the connection has no half-close."""
-        return self in (Way.TLS, Way.TLS_BOTH, Way.INTERCEPT)
-
-    @property
     def is_forwarded(self) -> bool:
         """Whether the client uses a forward proxy."""
         return self in (Way.ABSOLUTE, Way.CONNECT, Way.UNREAD, Way.INTERCEPT)
@@ -133,12 +128,13 @@ class Channel:
 class TlsChannel(Channel):
     """The bytes of one peer within TLS."""
 
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, name: str | None) -> None:
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, name: str | None, *, notifies: bool) -> None:
         """Create a client of the server `name`, or a server if that is None."""
         super().__init__(sock)
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=name)
-        self.notifies = True
+        self._is_ended = False
+        self.notifies = notifies
         """Whether `finish` sends close_notify before FIN."""
 
     async def shake_hands(self) -> None:
@@ -161,13 +157,22 @@ class TlsChannel(Channel):
 
     async def receive(self) -> bytes:
         """Return received bytes, empty after close_notify. Raises OSError."""
-        while True:
-            try:
-                return self._tls.read(READ_SIZE)
-            except ssl.SSLWantReadError:
-                self._take(await super().receive())
-            except ssl.SSLZeroReturnError:
-                return b""
+        while not (data := self._decrypt()) and not self._is_ended:
+            self._take(await super().receive())
+        return data
+
+    def _decrypt(self) -> bytes:
+        """Return all that can be decrypted: OpenSSL sends no close_notify while it has bytes."""
+        parts: list[bytes] = []
+        try:
+            while part := self._tls.read(READ_SIZE):
+                parts.append(part)
+            self._is_ended = True
+        except ssl.SSLWantReadError:
+            pass
+        except ssl.SSLZeroReturnError:
+            self._is_ended = True
+        return b"".join(parts)
 
     async def finish(self) -> None:
         """Send close_notify and FIN. Raises OSError."""
@@ -202,7 +207,7 @@ class Line:
         """The agent's host and port."""
         return f"127.0.0.1:{self._listener.getsockname()[1]}"
 
-    async def connect(self, *, http2: bool) -> Channel:
+    async def connect(self, *, http2: bool, notifies: bool) -> Channel:
         """Return the client's side. Raises OSError."""
         loop, sock = asyncio.get_running_loop(), socket.socket()
         try:
@@ -221,20 +226,20 @@ class Line:
                 return Channel(sock)
             assert self.contexts is not None
             name = {Way.UNREAD: UNREAD, Way.INTERCEPT: OPENED}.get(self.way, "localhost")
-            channel = TlsChannel(sock, self.contexts.client(self.way, http2=http2), name)
+            channel = TlsChannel(sock, self.contexts.client(self.way, http2=http2), name, notifies=notifies)
             await channel.shake_hands()
             return channel
         except BaseException:
             sock.close()
             raise
 
-    async def accept(self) -> Channel:
+    async def accept(self, *, notifies: bool) -> Channel:
         """Return the agent's side when the proxy has dialled. Raises OSError."""
         sock, _ = await asyncio.get_running_loop().sock_accept(self._listener)
         if not self.way.agent_has_tls:
             return Channel(sock)
         assert self.contexts is not None
-        channel = TlsChannel(sock, self.contexts.agent, None)
+        channel = TlsChannel(sock, self.contexts.agent, None, notifies=notifies)
         try:
             await channel.shake_hands()
         except BaseException:

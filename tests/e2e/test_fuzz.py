@@ -12,7 +12,7 @@ from support_fuzz_round import Round, Totals, peak
 from support_fuzz_stdio import fuzz_stdio
 from support_ways import SECURE_WAYS, Way, expected_requests, to_absolute_form
 
-CONNECTIONS, SECURE_CONNECTIONS = 160, 60
+CONNECTIONS, SECURE_CONNECTIONS = 160, 120
 STDIO_SESSIONS = 5
 RELAY_MIB, RECORDER_MIB = 128, 256
 
@@ -82,7 +82,7 @@ def test_requests_in_absolute_form_are_predicted() -> None:
 
 def test_each_way_is_used() -> None:
     """Half of the requests in absolute form are whole, so that all bytes of their connections are compared."""
-    assert {way_of(3, number, SECURE_WAYS) for number in range(60)} == set(SECURE_WAYS)
+    assert {way_of(3, number, SECURE_WAYS) for number in range(SECURE_CONNECTIONS)} == set(SECURE_WAYS)
     plans = [plan(3, number, way=Way.ABSOLUTE, authority="127.0.0.1:80") for number in range(100)]
     sent = [b"".join(data for _, to, data in each.steps if to is Direction.TO_AGENT) for each in plans]
     assert sum(expected_requests(each)[1] for each in sent) > 50
