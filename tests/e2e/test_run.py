@@ -1,10 +1,11 @@
-"""`a2a-proxy run` around a system of three processes: a client and two agents of the real SDK, two tasks at once."""
+"""`a2a-proxy run` around a system of four processes: a client and three agents of the real SDKs, two tasks at once."""
 
 from __future__ import annotations
 
 import json
 import re
 import shutil
+import signal
 import ssl
 import subprocess
 from collections import Counter
@@ -13,26 +14,36 @@ from pathlib import Path
 import pytest
 import trustme
 
-from a2a_proxy.model.exchange import Binding
+from a2a_proxy.model.exchange import Binding, Connection, Exchange
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
 from support_cli import SECONDS, Ran, agent, environment, program, run, run_here
 from support_otlp import Kept
-from support_peers import ENVIRONMENTS, PEERS, missing
+from support_peers import ENVIRONMENTS, NODE24, PEERS, missing
 
 _ORDERS = ["a table for two", "twelve red roses"]
-"""Texts of the two tasks, which the planner passes on."""
+"""Texts of the two tasks, which each agent passes on to the next."""
+_CALLERS = ["system", "planner", "broker"]
+_AGENTS = ["planner", "broker", "worker"]
+"""The agents that they call."""
 _BINDINGS = {"JSONRPC": Binding.JSONRPC, "HTTP+JSON": Binding.REST, "GRPC": Binding.GRPC}
+_SEND = "SendStreamingMessage"
+
+
+def system_line(tmp_path: Path, *words: str, proxied: bool = True) -> list[str]:
+    """Return the command of the system with these arguments, with or without the proxy before it."""
+    calls = tmp_path / ("calls" if proxied else "direct")
+    calls.mkdir()
+    peers = ["--node", str(NODE24), "--modules", str(ENVIRONMENTS / "js/package.json"), "--calls", str(calls)]
+    system = [str(ENVIRONMENTS / "sdk1/bin/python"), str(PEERS / "system/system.py"), *peers, *words]
+    around = [program("a2a-proxy"), "run", "--record", str(tmp_path / "r.a2a.db"), "--"] if proxied else []
+    return [*around, *system]
 
 
 def run_system(tmp_path: Path, *words: str, proxied: bool = True) -> Ran:
-    """Run the system with these arguments, with or without the proxy around it."""
-    calls = tmp_path / ("calls" if proxied else "direct")
-    calls.mkdir()
-    system = [str(ENVIRONMENTS / "sdk1/bin/python"), str(PEERS / "system/system.py"), "--calls", str(calls), *words]
-    around = [program("a2a-proxy"), "run", "--record", str(tmp_path / "r.a2a.db"), "--"] if proxied else []
+    """Run the system to its end."""
     done = subprocess.run(
-        [*around, *system],
+        system_line(tmp_path, *words, proxied=proxied),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -43,58 +54,90 @@ def run_system(tmp_path: Path, *words: str, proxied: bool = True) -> Ran:
     return Ran(done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.peers
-@pytest.mark.parametrize("binding", _BINDINGS)
-def test_every_call_of_a_system_is_recorded_with_its_caller(tmp_path: Path, binding: str) -> None:
-    """As many calls as the agents counted, each from the right process; output and exit code as without the proxy; the
-    planner's calls are below the tasks that they serve in `segments`, `lanes` and traces."""
-    if why := missing("sdk1"):
+def count_calls(folder: Path) -> dict[str, int]:
+    """Return the number of calls that each agent counted."""
+    return {path.name: len(path.read_text().splitlines()) for path in folder.iterdir()}
+
+
+def skip_without_peers() -> None:
+    if why := missing("sdk1", "js24"):
         pytest.skip(why)
-    direct = run_system(tmp_path, "--binding", binding, "--exit-code", "3", proxied=False)
-    proxied = run_system(tmp_path, "--binding", binding, "--exit-code", "3")
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize(
+    ("bindings", "code"),
+    [("JSONRPC,GRPC,HTTP+JSON", 3), ("HTTP+JSON,GRPC,JSONRPC", 0), ("GRPC,GRPC,GRPC", 0)],
+)
+def test_every_call_of_a_system_is_recorded_with_its_caller(tmp_path: Path, bindings: str, code: int) -> None:
+    """As many calls as the agents counted, each from the right process; output and exit code as without the proxy; the
+    calls of an agent are below the tasks that they serve, in `show`, `lanes` and traces."""
+    skip_without_peers()
+    words = ("--bindings", bindings, "--exit-code", str(code))
+    direct = run_system(tmp_path, *words, proxied=False)
+    proxied = run_system(tmp_path, *words)
     assert (proxied.code, proxied.out) == (direct.code, direct.out)
-    assert (proxied.code, json.loads(proxied.out)) == (3, [f"done: {order}" for order in _ORDERS])
+    assert (proxied.code, json.loads(proxied.out)) == (code, [f"done: {order}" for order in _ORDERS])
     assert "past the proxy" not in proxied.err
-    counted = {name: len((tmp_path / "calls" / name).read_text().splitlines()) for name in ("planner", "worker")}
-    assert counted == {"planner": 2, "worker": 2}
+    assert count_calls(tmp_path / "calls") == count_calls(tmp_path / "direct") == dict.fromkeys(_AGENTS, 2)
     path = tmp_path / "r.a2a.db"
     with Recording(path) as recording:
         connections = {row.connection.id: row.connection for row in recording.read_connections()}
         calls = [row.exchange for row in recording.read_exchanges()]
-        sent = [call for call in calls if call.operation == "SendStreamingMessage"]
         handoffs = [row.handoff for row in recording.read_handoffs()]
-        texts = {call.id: _text_of(recording, call.id) for call in sent}
+        sent = {call.id: call for call in calls if call.operation == _SEND}
+        texts = {each: _text_of(recording, each) for each in sent}
         spans = Kept()
         RecordingExport(recording, spans).run(None)
-    assert {call.binding for call in sent} == {_BINDINGS[binding]}
-    callers = Counter(_caller(connections[call.connection]) for call in sent)
-    assert callers == {"system": counted["planner"], "planner": counted["worker"]}
-    assert all(_caller(connections[call.connection]) in ("system", "planner") for call in calls)
-    assert [(each.kind, each.evidence) for each in handoffs] == [("delegation", "process")] * 2
-    served = {call.task_id: call.id for call in sent}
-    below = {each.to_exchange: served[each.task_id] for each in handoffs}
-    assert sorted(texts[call] for call in below) == _ORDERS
-    assert all(texts[call] == texts[of] for call, of in below.items())
+    hops = {each: _CALLERS.index(_caller(connections[call.connection])) for each, call in sent.items()}
+    assert Counter(hops.values()) == {0: 2, 1: 2, 2: 2}
+    assert all(call.binding == _BINDINGS[bindings.split(",")[hops[each]]] for each, call in sent.items())
+    assert Counter(_caller(connections[call.connection]) for call in calls if call.id not in sent) == dict.fromkeys(
+        _CALLERS, 2
+    )
+    assert [(each.kind, each.evidence) for each in handoffs] == [("delegation", "process")] * 4
+    served = {call.task_id: each for each, call in sent.items()}
+    above = {each.to_exchange: served[each.task_id] for each in handoffs}
+    expected = {each: caller for each in sent for caller in sent if _is_above(caller, each, hops, texts)}
+    assert above == expected
     by_call = {
         span.attributes["a2a_proxy.exchange"]: span for span in spans.got if "a2a_proxy.exchange" in span.attributes
     }
-    for call, of in below.items():
+    for call, caller in above.items():
         (link,) = by_call[call].links
-        assert link.context == by_call[of].context
+        assert link.context == by_call[caller].context
+    check_shown(tmp_path, sent, hops, above)
+
+
+def _is_above(caller: int, call: int, hops: dict[int, int], texts: dict[int, str]) -> bool:
+    """Return whether the task of `caller` is the one for which its agent made `call`."""
+    return hops[caller] + 1 == hops[call] and texts[caller] == texts[call]
+
+
+def check_shown(tmp_path: Path, sent: dict[int, Exchange], hops: dict[int, int], above: dict[int, int]) -> None:
+    """Check the tree in `show` and `lanes`."""
+    path = tmp_path / "r.a2a.db"
     shown = run_here(tmp_path / "state", "show", path).out
-    assert re.findall(r"#(\d+) SendStreamingMessage .* from planner \(pid \d+\)", shown) == [
-        str(call) for call in below
-    ]
-    for call, of in below.items():
-        drawn = [json.loads(line) for line in run_here(tmp_path / "state", "lanes", path, str(call), "--json").lines]
+    pairs = re.findall(rf"#(\d+) {_SEND} .* from (\w+) \(pid \d+\) to (\w+) ", shown)
+    assert {int(call): names for call, *names in pairs} == {
+        call: [_CALLERS[hop], _AGENTS[hop]] for call, hop in hops.items()
+    }
+    to_agents = Counter(re.findall(r"hand-off to (\w+) task .* delegation by process", shown))
+    assert to_agents == Counter(_AGENTS[hops[call]] for call in above)
+    for first in (call for call, hop in hops.items() if hop == 0):
+        chain = [first]
+        while below := [call for call, caller in above.items() if caller == chain[-1]]:
+            chain += below
+        assert len(chain) == len(_CALLERS)
+        drawn = [json.loads(line) for line in run_here(tmp_path / "state", "lanes", path, str(first), "--json").lines]
         asked = {line["exchange"]: (line["from"], line["to"]) for line in drawn if line.get("kind") == "request"}
-        assert asked.keys() == {of, call}
-        assert (asked[of][0], asked[call][0]) == ("client", asked[of][1])
+        lanes = ["client", *_AGENTS]
+        assert asked == {call: (lanes[hops[call]], lanes[hops[call] + 1]) for call in chain}
 
 
-def _caller(connection: object) -> str:
-    process = connection.client_process  # type: ignore[attr-defined]
-    return str(process.name) if process is not None else ""
+def _caller(connection: Connection) -> str:
+    process = connection.client_process
+    return process.name if process is not None else ""
 
 
 def _text_of(recording: Recording, exchange: int) -> str:
@@ -103,16 +146,39 @@ def _text_of(recording: Recording, exchange: int) -> str:
 
 
 @pytest.mark.peers
+@pytest.mark.parametrize("proxied", [False, True])
+def test_a_system_ends_by_the_signal_that_it_gets(tmp_path: Path, proxied: bool) -> None:
+    """With the proxy as without it: the agents end with the system, and nothing is lost."""
+    skip_without_peers()
+    with subprocess.Popen(
+        system_line(tmp_path, "--wait", proxied=proxied),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment(tmp_path / "state"),
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert json.loads(process.stdout.readline()) == [f"done: {order}" for order in _ORDERS]
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out) == (-signal.SIGTERM, "")
+    assert ("recorded 12 exchanges (12 ok)" in err) == proxied, err
+
+
+@pytest.mark.peers
 def test_calls_past_the_proxy_are_reported(tmp_path: Path) -> None:
-    """The planner ignores the proxy: its calls are not recorded, but reported; the client's calls are recorded."""
-    if why := missing("sdk1"):
-        pytest.skip(why)
+    """The broker ignores the proxy: its calls are not recorded, but reported; those of the others are recorded."""
+    skip_without_peers()
     ran = run_system(tmp_path, "--past")
-    assert ran.code == 0
-    assert "past the proxy: planner (pid " in ran.err
+    assert (ran.code, json.loads(ran.out)) == (0, [f"done: {order}" for order in _ORDERS])
+    assert set(re.findall(r"past the proxy: (\w+) \(pid \d+\) to 127\.0\.0\.1:\d+", ran.err)) == {"broker"}
     with Recording(tmp_path / "r.a2a.db") as recording:
-        calls = [row.exchange for row in recording.read_exchanges() if row.exchange.operation == "SendStreamingMessage"]
-    assert len(calls) == len((tmp_path / "calls/planner").read_text().splitlines())
+        connections = {row.connection.id: row.connection for row in recording.read_connections()}
+        sent = [row.exchange for row in recording.read_exchanges() if row.exchange.operation == _SEND]
+    callers = Counter(_caller(connections[call.connection]) for call in sent)
+    counted = count_calls(tmp_path / "calls")
+    assert callers == {"system": counted["planner"], "planner": counted["broker"]}
 
 
 @pytest.mark.peers

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.authority import require_cryptography
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.errors import UserError, route_errors
 from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from a2a_proxy.relay.host_patterns import InterceptPolicy
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
     from a2a_proxy.telemetry.settings import OtlpSettings
-
-Value = TypeVar("Value")
 
 _MAX_NAME = 100
 """Maximum characters of the name of an agent."""
@@ -123,7 +120,8 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     _check_ports(listeners)
     words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
-    ports = PortRanges() if arguments.learn_ports is None else _parse_option(PortRanges.parse, arguments.learn_ports)
+    with route_errors():
+        ports = PortRanges() if arguments.learn_ports is None else PortRanges.parse(arguments.learn_ports)
     own = parse_certificate("--upstream", arguments.upstream_cert, arguments.upstream_key)
     trust = Trust(arguments.upstream_ca, arguments.upstream_insecure, own)
     limits = JournalLimits(
@@ -190,20 +188,12 @@ def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:
     if not arguments.intercept:
         raise UserError("--pass has no effect without --intercept", "without --intercept all TLS passes unread")
     require_cryptography("--intercept")
-    return parse_interception(arguments.intercept, arguments.passed)
-
-
-def parse_interception(intercept: Iterable[str], passed: Iterable[str]) -> InterceptPolicy:
-    """Return the policy of these patterns. Raises UserError."""
     from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
 
-    def parse(option: str, texts: Iterable[str]) -> tuple[HostPattern, ...]:
-        try:
-            return tuple(map(HostPattern.parse, texts))
-        except RouteError as wrong:
-            raise UserError(f"{option}: {wrong.message}", wrong.hint) from wrong
-
-    return InterceptPolicy(parse("--intercept", intercept), parse("--pass", passed))
+    with route_errors("--intercept"):
+        intercept = tuple(map(HostPattern.parse, arguments.intercept))
+    with route_errors("--pass"):
+        return InterceptPolicy(intercept, tuple(map(HostPattern.parse, arguments.passed)))
 
 
 def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
@@ -211,7 +201,8 @@ def _parse_upstream_proxy(text: str | None) -> UpstreamProxy | None:
         return None
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
-    return _parse_option(UpstreamProxy.parse, text)
+    with route_errors():
+        return UpstreamProxy.parse(text)
 
 
 def _check_option_counts(listens: int, upstreams: int, grpcs: int) -> None:
@@ -260,12 +251,5 @@ def _parse_route(listen: str, upstream: str, grpc: str | None, name: str) -> Rou
     except RouteError as wrong:
         more = "; to take https:// there: --tls" if listen[:8].lower() == "https://" else ""
         raise UserError(wrong.message, wrong.hint + more) from wrong
-    agent = _parse_option(Upstream.parse, upstream)
-    return Route(clients, agent, _parse_option(Upstream.parse, grpc) if grpc else None, name.strip())
-
-
-def _parse_option(parse: Callable[[str], Value], text: str) -> Value:
-    try:
-        return parse(text)
-    except RouteError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+    with route_errors():
+        return Route(clients, Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None, name.strip())

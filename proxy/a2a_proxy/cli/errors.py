@@ -38,6 +38,21 @@ def state_directory_errors() -> Iterator[None]:
         raise UserError(f"the state directory cannot be used: {reason}", hint) from wrong
 
 
+@contextlib.contextmanager
+def route_errors(option: str = "") -> Iterator[None]:
+    """Convert a RouteError in the block into an error of the user, whose message begins with `option` if it is given.
+
+    Raises:
+        UserError: an address, a port or a certificate cannot be used.
+    """
+    from a2a_proxy.relay.route import RouteError
+
+    try:
+        yield
+    except RouteError as wrong:
+        raise UserError(f"{option}: {wrong.message}" if option else wrong.message, wrong.hint) from wrong
+
+
 def print_error(program: str, message: str, hint: str) -> None:
     """Print the error as `program: error: ...` and `program: hint: ...` on stderr, with control characters escaped.
 

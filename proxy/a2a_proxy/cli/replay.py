@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.cli.end_signals import end_signals
-from a2a_proxy.cli.errors import EXIT_USAGE, UserError
+from a2a_proxy.cli.errors import EXIT_USAGE, UserError, route_errors
 from a2a_proxy.cli.match_options import parse_match_on, parse_match_rule
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.relay.route import Listen, RouteError
+from a2a_proxy.relay.route import Listen
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.replay.core.faults import FaultError, InjectedFault, inject_faults, parse_fault
 from a2a_proxy.replay.core.match_rules import check_expressions, parse_ignored
@@ -97,10 +97,8 @@ def _parse_listens(words: Sequence[str], stdio: bool) -> tuple[Listen, ...]:
         raise UserError("--listen and --stdio cannot be combined", "leave one of them out")
     if stdio:
         return ()
-    try:
+    with route_errors():
         return tuple(Listen.parse(word) for word in words or (":9001",))
-    except RouteError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
 
 
 def run_replay(config: ReplayConfig) -> int:
@@ -162,10 +160,8 @@ async def _serve_network(config: ReplayConfig, script: ReplayScript, console: Re
     )
     stop = asyncio.Event()
     _stop_on_signals(stop)
-    try:
+    with route_errors():
         await mock.start()
-    except RouteError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
     console.show_start(script, mock.addresses, mock.cards)
     await stop.wait()
     await mock.stop()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.cli.authority import load_authority, require_cryptography
-from a2a_proxy.cli.errors import UserError
-from a2a_proxy.relay.route import RouteError
+from a2a_proxy.cli.errors import UserError, route_errors
 from a2a_proxy.relay.tls import CertificateFiles, load_authorities, load_certificate, log_keys
 
 if TYPE_CHECKING:
@@ -48,10 +47,8 @@ def parse_certificate(option: str, certificate: Path | None, key: Path | None) -
     """Return the files of the options `OPTION-cert` and `OPTION-key`, or None without them. Raises UserError."""
     if certificate is not None:
         files = CertificateFiles(certificate, key, option)
-        try:
+        with route_errors():
             load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), files)
-        except RouteError as wrong:
-            raise UserError(wrong.message, wrong.hint) from None
         return files
     if key is not None:
         raise UserError(f"{option}-key without {option}-cert", f"name the certificate of the key: {option}-cert FILE")
@@ -70,15 +67,13 @@ def make_client_tls(options: ClientTlsOptions) -> ClientTls:
             load_authorities(context, options.client_ca)
             context.verify_mode = ssl.CERT_REQUIRED
 
-    try:
+    with route_errors():
         prepare(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a mistake must end the start, not the first connection
         required = options.client_ca is not None
         if authority is not None:
             return ClientTls(IssuedContexts(authority, prepare), required=required)
         assert options.own is not None
         return ClientTls(FileContexts(options.own, prepare), _CERTIFICATE_HINT, required=required)
-    except RouteError as wrong:
-        raise UserError(wrong.message, wrong.hint) from None
 
 
 def make_interception(policy: InterceptPolicy) -> Interception:
@@ -88,8 +83,6 @@ def make_interception(policy: InterceptPolicy) -> Interception:
     from a2a_proxy.relay.client_tls import ClientTls
     from a2a_proxy.relay.tunnel import Interception
 
-    try:
+    with route_errors():
         log_keys(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))  # a mistake must end the start, not the first connection
-    except RouteError as wrong:
-        raise UserError(wrong.message, wrong.hint) from None
     return Interception(policy, ClientTls(IssuedContexts(authority, log_keys)))

@@ -30,6 +30,7 @@ from a2a_proxy.relay.connection_editing import (
 from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
+from a2a_proxy.relay.file_limit import SpareFile
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
@@ -37,6 +38,7 @@ from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream, explain_ha
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.tls_transport import TlsTransport
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
@@ -50,11 +52,6 @@ LINGER_SECONDS = 1.0
 """Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
 """Bytes of a client that are kept until the agent has proved to speak HTTP/2."""
-HALF_CLOSE_SECONDS = 5.0
-"""Seconds that an upstream behind TLS may take to answer a client that has sent FIN."""
-HALF_CLOSE_POLL_SECONDS = 0.1
-QUIET_AFTER_ANSWER_NS = 500_000_000
-"""Nanoseconds of silence after which an upstream that sent the last bytes is taken to have answered."""
 
 _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 """The beginning of a request that only a forward proxy can answer (RFC 9112, 3.2)."""
@@ -62,6 +59,7 @@ _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
 _PASSED = ChunkKind.PASSED
+_CUT = b"TLS ended without close_notify"
 
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
@@ -83,6 +81,7 @@ class RelayContext(msgspec.Struct, frozen=True):
     """Whether this process listens on one of the addresses, with this port."""
     process_of: Callable[[str], ClientProcess | None]
     """Returns the process of the client at an address (`host:port`), or None."""
+    spare_file: SpareFile
     proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -101,6 +100,7 @@ class Leg(asyncio.Protocol):
         "fin_received",
         "fin_sent",
         "forward",
+        "is_cut",
         "is_full",
         "is_lost",
         "last_received_at",
@@ -131,7 +131,9 @@ class Leg(asyncio.Protocol):
         self.fin_sent = False
         """Whether FIN was sent to the peer."""
         self.tls = False
-        """Whether this leg uses TLS, which has no half-close here."""
+        """Whether this leg uses TLS."""
+        self.is_cut = False
+        """Whether the peer ended TLS without close_notify, so that its last bytes may be missing."""
         self._connection_number = connection.number
         self._append = connection.context.append
         self._clock = connection.context.clock
@@ -157,9 +159,13 @@ class Leg(asyncio.Protocol):
         """Pass on the peer's FIN; the other direction stays open."""
         if not self.fin_received:
             self.fin_received = True
-            self.record_chunk(_EOF)
+            self.is_cut = self.tls and cast("TlsTransport", self.transport).is_cut
+            if self.is_cut and self.direction is Direction.TO_CLIENT:
+                self.record_chunk(_RESET, _CUT)
+            else:  # many clients send no close_notify, and no request ends with the connection
+                self.record_chunk(_EOF)
             self.connection.on_fin(self)
-        return not self.tls
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the end of the leg: closed by the relay (`exc` is None) or broken."""
@@ -214,10 +220,13 @@ class Leg(asyncio.Protocol):
         if self.is_alive and not self.fin_sent:
             self.transport.write(data)  # type: ignore[union-attr]
 
-    def write_eof(self) -> None:
-        """Send FIN after the buffered bytes."""
-        if self.is_alive and not self.tls:
+    def write_eof(self, *, cut: bool = False) -> None:
+        """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be missing."""
+        if self.is_alive:
             self.fin_sent = True
+            if cut and self.tls:
+                cast("TlsTransport", self.transport).cut()
+                return
             with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
                 self.transport.write_eof()  # type: ignore[union-attr]
 
@@ -549,14 +558,9 @@ class ProxyConnection:
             return
         other = self.other_leg(leg)
         self._flush_held_data(leg)
-        other.write_eof()
-        if other.fin_received:
-            if not other.delayed:
-                self.close()
-        elif other.tls and other is self.client:
+        other.write_eof(cut=leg.is_cut)
+        if other.fin_received and not other.delayed:
             self.close()
-        elif other.tls:
-            self._close_when_answered(self.context.loop.time() + HALF_CLOSE_SECONDS)
 
     def _flush_held_data(self, leg: Leg) -> None:
         """Forward the held bytes of `leg`, because its peer sends no more."""
@@ -565,18 +569,6 @@ class ProxyConnection:
             self.agent.write(begin)
         if self._editing is not None:
             self.record_edits(self._editing.feed_eof(leg.direction))
-
-    def _close_when_answered(self, deadline: float) -> None:
-        """Close the connection once the upstream has answered or its time is up. A client that sent FIN has usually
-        closed; a half-close cannot be passed on over TLS."""
-        if self.agent.is_lost:
-            return
-        now = self.context.loop.time()
-        quiet = self.quiet_since
-        if now >= deadline or (quiet is not None and self.context.clock() - quiet >= QUIET_AFTER_ANSWER_NS):
-            self.close()
-        else:
-            self.context.loop.call_later(HALF_CLOSE_POLL_SECONDS, self._close_when_answered, deadline)
 
     def on_tls_error(self, leg: Leg, error: ssl.SSLError) -> None:
         """Tell the user why an upstream refused TLS after the handshake, as for a missing certificate with TLS 1.3."""
@@ -658,8 +650,9 @@ class ProxyConnection:
         self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
-        from a2a_proxy.relay.problem import unreachable
-        from a2a_proxy.relay.refusal import make_refusal
+        with self.context.spare_file.lend():
+            from a2a_proxy.relay.problem import unreachable
+            from a2a_proxy.relay.refusal import make_refusal
 
         data = b"".join(self._held_data)
         if not self.client.is_alive or not data:

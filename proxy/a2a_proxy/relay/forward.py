@@ -140,13 +140,13 @@ class ForwardClient(asyncio.Protocol):
             if sent:
                 self._deliver(sent)
             data = data[position:]
-            if http.next_origin is None or not self._is_idle or self._is_over:
+            if http.next_origin is None or not self._is_idle or http.is_last or self._fin_sent:
                 break
             self._begin_connection()
         self._is_waiting = bool(data or http.next_origin is not None or http.refusal is not None)
         if self._is_waiting:
             self._waiting_data = data
-            self._limit_client()
+            self.limit_client()
             if http.next_origin is None and http.refusal is None:
                 self._context.work.add(self._read_on)
             else:
@@ -159,11 +159,6 @@ class ForwardClient(asyncio.Protocol):
     @property
     def _is_idle(self) -> bool:
         return self._http.is_idle and not self._is_full
-
-    @property
-    def _is_over(self) -> bool:
-        """Whether the client expects no more responses, because the origin has closed the connection or will."""
-        return self._http.is_last or self._fin_sent
 
     def _begin_connection(self) -> None:
         """Begin a connection to the next origin; the previous one ends."""
@@ -183,20 +178,19 @@ class ForwardClient(asyncio.Protocol):
 
     def _go_on(self) -> None:
         """Handle the request that waits for the end of the previous response, if that has come."""
-        if not self._is_waiting or self._is_lost:
-            return
         http = self._http
-        is_bound = http.can_become_idle and not self._fin_sent
-        if not is_bound and (http.next_origin is not None or http.refusal is not None):
+        if not self._is_waiting or self._is_lost or (http.next_origin is None and http.refusal is None):
+            return
+        if not http.can_become_idle or self._fin_sent:
             self.close()
         elif not self._is_idle:
             return
-        elif self._is_over and (http.next_origin is not None or http.refusal is not None):
+        elif http.is_last:
             self.close()
         elif http.refusal is not None:
             problem, http.refusal = http.refusal, None
             self._refuse(problem, _REQUEST)
-        elif http.next_origin is not None:
+        else:
             self._begin_connection()
             self._read_on()
 
@@ -208,7 +202,7 @@ class ForwardClient(asyncio.Protocol):
         self._turn = -1.0
         self._read_requests(data, WORK_PER_STEP)
         if not self._is_waiting:
-            self._limit_client()
+            self.limit_client()
             if self._fin_received and self._leg is not None:
                 self._leg.eof_received()
         return WORK_PER_STEP - self._http.budget
@@ -250,7 +244,7 @@ class ForwardClient(asyncio.Protocol):
 
     # Flow control
 
-    def _limit_client(self) -> None:
+    def limit_client(self) -> None:
         """Read from the client only while its bytes can be forwarded."""
         if self._transport is None or self._transport.is_closing():
             return
@@ -277,10 +271,6 @@ class ForwardClient(asyncio.Protocol):
         if self._is_waiting:  # reading is paused, so that the client's FIN would not be seen
             self._context.loop.call_soon(self._go_on)
 
-    def set_reading(self) -> None:
-        """Read from the client or stop, after the connection has changed its wish."""
-        self._limit_client()
-
     # Requests that are not forwarded
 
     def _refuse(self, problem: Problem, begin: bytes) -> None:
@@ -292,7 +282,7 @@ class ForwardClient(asyncio.Protocol):
         self._responder = make_refusal(begin, problem)
         self._is_waiting, self._waiting_data = False, b""
         self._read = self._read_refused
-        self._limit_client()
+        self.limit_client()
         self._read_refused(begin)
 
     def _read_refused(self, data: bytes) -> None:
@@ -337,12 +327,12 @@ class LentTransport(asyncio.Transport):
     def pause_reading(self) -> None:
         """Receive no more bytes of the client."""
         self.is_paused = True
-        self._client.set_reading()
+        self._client.limit_client()
 
     def resume_reading(self) -> None:
         """Receive bytes of the client again."""
         self.is_paused = False
-        self._client.set_reading()
+        self._client.limit_client()
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         """Set the limits of the client's transport."""

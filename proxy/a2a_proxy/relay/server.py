@@ -17,6 +17,7 @@ from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
+from a2a_proxy.relay.file_limit import SpareFile, file_limit_note, is_file_limit
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
@@ -91,6 +92,7 @@ class Relay:
         self._forwards, self._proxy, self._interception = tuple(forwards), proxy, interception
         self._clock = clock
         self._editing, self._show_note = editing, show_note
+        self._forward_editing = msgspec.structs.replace(editing, cards="never", keep_host=True)
         self._client_processes: ClientProcessesProtocol | None = None
         self._tls = Tls(editing.trust)
         self._client_tls = client_tls
@@ -101,6 +103,7 @@ class Relay:
         self._forward_sockets: list[tuple[Listen, list[socket.socket]]] = []
         self._reserved_addresses: list[str] = []
         self._forward_clients: set[ForwardClient] = set()
+        self._spare_file = SpareFile()
         self._connections: set[ProxyConnection] = set()
         self._accept_tasks: set[asyncio.Task[object]] = set()
         self._connection_count = self._bytes_to_agent = self._bytes_to_client = self._accept_errors = 0
@@ -179,6 +182,7 @@ class Relay:
             self._show_note_once,
             self._is_own,
             self._process_of,
+            self._spare_file,
             self._proxy,
         )
         for listener, sockets in self._sockets:
@@ -254,8 +258,10 @@ class Relay:
                 return
             except ConnectionAbortedError:
                 continue
-            except OSError:
+            except OSError as error:
                 self._pause_accepting(sock, begin)
+                if is_file_limit(error):
+                    self._show_note_once(file_limit_note())
                 return
             client.setblocking(False)
             begin(client)
@@ -307,7 +313,15 @@ class Relay:
         origin = partial(self._open_origin, listen)
         try:
             await self._learn_process(client)
-            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
+
+            def is_enough(data: bytes) -> bool:
+                return not tunnel.METHOD.startswith(data)
+
+            while begin := await peek_bytes(client, is_enough, len(tunnel.METHOD), None):
+                empty = len(begin) - len(begin.lstrip(b"\r\n"))  # empty lines before a request (RFC 9112 2.2)
+                if not empty:
+                    break
+                client.recv(empty)
             if begin == tunnel.METHOD:
                 await tunnel.Tunnel(client, self._context, origin, self._interception).run()
                 return
@@ -326,10 +340,9 @@ class Relay:
 
     def _open_origin(self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None) -> ProxyConnection:
         """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
-        editing = msgspec.structs.replace(self._editing, cards="never", keep_host=True)
         listener = ListenerState(
             Route(listen, origin),
-            editing,
+            self._forward_editing,
             self._show_note_once,
             self._learn_interface,
             self._is_own_interface,
@@ -374,6 +387,7 @@ class Relay:
             for connection in list(self._connections):
                 connection.abort()
             await asyncio.sleep(0)
+        self._spare_file.close()
 
     def _close_quiet_connections(self) -> None:
         now = self._clock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import uuid
 from collections.abc import Awaitable, Callable
@@ -45,7 +46,6 @@ def options() -> argparse.Namespace:
     parser.add_argument("--next", default="", help="URL of the agent that this one asks")
     parser.add_argument("--binding", default="JSONRPC")
     parser.add_argument("--seconds", type=float, default=0.0, help="time that the work takes")
-    parser.add_argument("--past", action="store_true", help="ask past the proxy")
     return parser.parse_args()
 
 
@@ -72,7 +72,8 @@ class Worker(AgentExecutor):
 
 
 async def serve_agent(name: str, work: Work, calls: Path) -> None:
-    """Serve until killed; print the ports when they listen."""
+    """Serve until stdin closes; print the ports when they listen."""
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), lambda: sys.stdin.buffer.read1() or os._exit(0))
 
     def make(http: str, target: str) -> Made:
         where = [("JSONRPC", f"{http}/a2a/jsonrpc"), ("HTTP+JSON", f"{http}/a2a/rest"), ("GRPC", target)]
@@ -94,9 +95,9 @@ async def serve_agent(name: str, work: Work, calls: Path) -> None:
     await serve(make)
 
 
-async def ask(url: str, binding: str, text: str, *, past: bool = False) -> str:
+async def ask(url: str, binding: str, text: str) -> str:
     """Ask the agent at this URL over this binding, and return its answer."""
-    async with httpx.AsyncClient(timeout=SECONDS, trust_env=not past) as http:
+    async with httpx.AsyncClient(timeout=SECONDS) as http:
         card = await A2ACardResolver(http, url).get_agent_card()
         config = ClientConfig(
             streaming=True,

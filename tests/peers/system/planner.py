@@ -1,4 +1,4 @@
-"""The first agent of the system: it asks the worker, once two tasks are at work at the same time."""
+"""The first agent of the system: it asks the broker, once two tasks are at work at the same time."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ async def main() -> None:
     args = options()
     waiting = asyncio.Barrier(_TASKS)
 
-    async def ask_worker(text: str) -> str:
+    async def ask_broker(text: str) -> str:
         async with asyncio.timeout(SECONDS):
             await waiting.wait()
-        return await ask(args.next, args.binding, text, past=args.past)
+        return await ask(args.next, args.binding, text)
 
-    await serve_agent("planner", ask_worker, args.calls)
+    await serve_agent("planner", ask_broker, args.calls)
 
 
 if __name__ == "__main__":

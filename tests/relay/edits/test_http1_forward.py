@@ -16,9 +16,10 @@ def forwarded(pieces: list[bytes], answer: bytes = OK) -> tuple[Sent, Http1Forwa
     """Feed the pieces; each origin answers its requests when the next one is for another origin."""
     http, sent = Http1Forward(), list[tuple[str, bytes]]()
     for piece in pieces:
-        at = 0
+        rest = piece
         while True:
-            out, at = http.read_requests(piece, at)
+            out, at = http.read_requests(rest)
+            rest = rest[at:]
             if out:
                 sent[-1] = (sent[-1][0], sent[-1][1] + out)
             if http.next_origin is None:
@@ -28,7 +29,7 @@ def forwarded(pieces: list[bytes], answer: bytes = OK) -> tuple[Sent, Http1Forwa
             first = http.begin_origin()
             assert http.origin is not None
             sent.append((http.origin.text, first))
-        assert at == len(piece) or http.refusal is not None
+        assert not rest or http.refusal is not None
     return sent, http
 
 
@@ -196,12 +197,11 @@ def test_any_bytes(parts: list[bytes], random: Random) -> None:
     data, http = b"".join(parts), Http1Forward()
     while data:
         piece, data = data[: (size := random.randint(1, 40))], data[size:]
-        at = 0
-        while at < len(piece) and http.refusal is None:
+        while piece and http.refusal is None:
             http.budget = random.randint(0, 30)
-            _, after = http.read_requests(piece, at)
-            assert after > at or http.refusal is not None
-            at = after
+            _, at = http.read_requests(piece)
+            assert at > 0 or http.refusal is not None
+            piece = piece[at:]
             if http.next_origin is not None:
                 http.begin_origin()
         http.note_responses(random.choice(parts))
@@ -210,5 +210,42 @@ def test_any_bytes(parts: list[bytes], random: Random) -> None:
 
 def test_origins_are_named_alike() -> None:
     """With the port, so that one origin is one agent for all clients."""
-    assert make_origin("::1", 80, tls=False).text == "[::1]:80"
-    assert make_origin("a.test", 443, tls=True).text == "https://a.test:443"
+    assert make_origin("[::1]", 80, tls=False).text == "[::1]:80"
+    assert make_origin("A.Test", 443, tls=True).text == "https://a.test:443"
+
+
+def test_fields_for_the_proxy_in_trailers_are_removed() -> None:
+    """In every split. The other trailers go on."""
+    head = b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    trailers = b"X-Sum: 1\r\nProxy-Authorization: Basic c2VjcmV0\r\nPROXY-x:\r\nX-End: 2\r\n\r\n"
+    for pieces in splits(head + b"3\r\nabc\r\n0\r\n" + trailers + TO_A):
+        (_, to_a), http = forwarded(pieces)[0][0], forwarded(pieces)[1]
+        assert http.refusal is None
+        assert to_a.endswith(b"3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-End: 2\r\n\r\n" + SENT_A)
+
+
+@pytest.mark.parametrize(
+    "line", [b"Proxy-Authorization : x\r\n", b" Proxy-X: folded\r\n", b"no field\r\n", b"X: bare\n"]
+)
+def test_trailers_that_could_be_read_in_two_ways_are_refused(line: bytes) -> None:
+    head = b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    sent, http = forwarded([head + b"0\r\nX-Sum: 1\r\n" + line + b"\r\n"])
+    assert http.refusal is not None
+    assert line not in sent[0][1]
+
+
+def test_empty_lines_before_a_request_are_left_out() -> None:
+    """As RFC 9112 2.2 says, and as other servers do: old clients send one after a body."""
+    for pieces in splits(b"\r\n" + TO_A + b"\r\n\n" + TO_A + b"\r\n"):
+        sent, http = forwarded(pieces)
+        assert sent == [("a.test:80", SENT_A * 2)]
+        assert http.refusal is None
+
+
+def test_http_1_0_with_a_transfer_coding_is_refused() -> None:
+    """RFC 9112 6.1: an origin may read such a request without its body, and the body as the next request."""
+    head = b"POST http://a.test/ HTTP/1.0\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    sent, http = forwarded([head + b"0\r\n\r\n"])
+    assert sent == []
+    assert http.refusal is not None
+    assert "Transfer-Encoding with HTTP/1.0" in http.refusal.detail

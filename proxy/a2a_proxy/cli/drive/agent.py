@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.errors import UserError, route_errors
 from a2a_proxy.drive.plan import BINDINGS
 from a2a_proxy.drive.stdio import StdioTransport
 from a2a_proxy.model.exchange import Binding, Dialect
@@ -24,7 +24,7 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.relay.edits.card import CardUrl
 from a2a_proxy.relay.edits.card_urls import CardAddress, is_local, parse_card_url
-from a2a_proxy.relay.route import RouteError, Upstream
+from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, Tls, Trust
 
 _CONNECT_SECONDS = 5.0
@@ -53,12 +53,10 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     Raises:
         UserError: an address is invalid, or no agent answers there.
     """
-    try:
+    with route_errors():
         main_upstream = Upstream.parse(upstream)
         other = Upstream.parse(grpc) if grpc else None
-        context = Tls(trust).get_context((HTTP1,)) if main_upstream.tls else None
-    except RouteError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
+        context = await Tls(trust).get_context((HTTP1,)) if main_upstream.tls else None
     for each in filter(None, (main_upstream, other)):
         await _check_connection(each)
     agent = AgentAddress([main_upstream], other, {}, {}, [])

@@ -27,6 +27,8 @@ from a2a_proxy.relay.edits.http1_message import (
 from a2a_proxy.relay.edits.http1_repeat import RepeatedRequest, remember_request
 from a2a_proxy.relay.edits.http1_scan import (
     CHUNKED,
+    HEAD_SHIFT,
+    PART_WORK,
     Http1ScanError,
     Http1Scanner,
     MessagePart,
@@ -44,11 +46,6 @@ MAX_CALL_BYTES = 64 * 1024
 MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
 """Lines of the chunked coding, and JSON tokens, of a card that is rewritten: this many take at most 30 ms without
 interruption."""
-
-PART_WORK = 12
-"""Units of the budget for each part of a message that the scanner finds."""
-HEAD_SHIFT = 2
-"""A head costs one more unit for each 2 ** HEAD_SHIFT bytes."""
 
 _TOO_LARGE = "it is larger than 1 MiB"
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT

@@ -11,6 +11,8 @@ from collections import deque
 
 from a2a_proxy.relay.edits.edit import UNLIMITED
 from a2a_proxy.relay.edits.http1_scan import (
+    HEAD_SHIFT,
+    PART_WORK,
     Http1ScanError,
     Http1Scanner,
     MessagePart,
@@ -20,11 +22,6 @@ from a2a_proxy.relay.edits.http1_scan import (
 )
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, Upstream, format_address
-
-PART_WORK = 12
-"""Units of the budget for each part of a message that the scanner finds."""
-HEAD_SHIFT = 2
-"""A head costs one more unit for each 2 ** HEAD_SHIFT bytes."""
 
 _CONNECT_TARGET = re.compile(rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-9]{1,5})", re.IGNORECASE)
 _TARGET = re.compile(
@@ -39,7 +36,9 @@ _FORM_HINT = "a forward proxy takes whole URLs: GET http://HOST/PATH"
 
 
 def make_origin(host: str, port: int, *, tls: bool) -> Upstream:
-    """Return an origin as an upstream; its text has the port always, so that all clients name it alike."""
+    """Return an origin as an upstream; `host` is a host of a URL. All clients' spellings give the same upstream: lower
+    case, no brackets, and a text with the port always."""
+    host = host.lower().strip("[]")
     where = format_address(host, port)
     return Upstream(host, port, tls, f"https://{where}" if tls else where)
 
@@ -60,7 +59,7 @@ class Http1Forward:
         """Whether the connection speaks another protocol from here: all bytes are forwarded unchanged."""
         self.is_last = False
         """Whether the origin closes the connection after the current response, so that the client expects no other."""
-        self._requests, self._responses = Http1Scanner(), Http1Scanner()
+        self._requests, self._responses = Http1Scanner(trailers_apart=True), Http1Scanner()
         self._unanswered: deque[bool] = deque()
         """For each request whose response has not begun, whether it is a HEAD."""
         self._answers_known = True
@@ -84,27 +83,32 @@ class Http1Forward:
 
     # Requests
 
-    def read_requests(self, data: bytes, start: int = 0) -> tuple[bytes, int]:
+    def read_requests(self, data: bytes) -> tuple[bytes, int]:
         """Return the bytes to send to `origin`, and the index up to which `data` was handled.
 
         If that is less than the length of `data`, then `next_origin` or `refusal` is set, or the budget is spent.
         """
         if (
-            not start
-            and 0 < len(data) == self._known_request_size
+            0 < len(data) == self._known_request_size
             and data.startswith(self._known_request)
             and self._requests.is_between_messages
         ):
             self._unanswered.append(False)
             return self._sent_request + data[len(self._known_request) :], len(data)
         out: list[bytes] = []
-        at, scanner = start, self._requests
+        at, scanner = 0, self._requests
         self.budget = max(self.budget, 1)
         while at < len(data) and self.budget > 0 and self.next_origin is None and self.refusal is None:
+            if data[at] in b"\r\n" and scanner.is_between_messages:  # empty lines before a request (RFC 9112 2.2)
+                at, self.budget = at + 1, self.budget - 1
+                continue
             try:
                 part, end = scanner.read_part(data, at)
                 if part is MessagePart.HEAD_END:
                     self._on_request(out)
+                elif part is MessagePart.TRAILER:
+                    if not scanner.trailer.lower().startswith(_PROXY_PREFIX):
+                        out.append(scanner.trailer)
                 elif part is not MessagePart.HEAD:
                     out.append(data[at:end])
             except Http1ScanError as reason:
@@ -143,12 +147,11 @@ class Http1Forward:
 
     # Responses
 
-    def note_responses(self, data: bytes, start: int = 0) -> int:
+    def note_responses(self, data: bytes) -> int:
         """Account for bytes of the origin, which are forwarded unchanged, and return the index up to which `data` was
         handled; it is less than the length of `data` if the budget is spent."""
         if (
-            not start
-            and 0 < len(data) == self._known_response_size
+            0 < len(data) == self._known_response_size
             and data.startswith(self._known_response)
             and self._unanswered
             and not self._unanswered[0]
@@ -156,7 +159,7 @@ class Http1Forward:
         ):
             self._unanswered.popleft()
             return len(data)
-        at = start
+        at = 0
         self.budget = max(self.budget, 1)
         try:
             while at < len(data) and self.budget > 0 and self._answers_known and not self.is_opaque:
@@ -202,7 +205,7 @@ def _parse_target(method: bytes, target: bytes) -> tuple[Upstream, bytes, bytes]
     path = found[4]
     if not path.startswith(b"/"):
         path = b"*" if method == b"OPTIONS" and not path else b"/" + path
-    return make_origin(found[2].decode("ascii").lower().strip("[]"), port, tls=tls), authority, path
+    return make_origin(found[2].decode("ascii"), port, tls=tls), authority, path
 
 
 def _explain_target(method: bytes, target: bytes) -> Problem:
@@ -229,7 +232,7 @@ def parse_connect(head: bytes) -> tuple[Upstream, bytes] | Problem:
     port = int(found[2]) if found is not None else 0
     if found is None or not 0 < port < 65536:
         return _refuse("its target is not HOST:PORT")
-    return make_origin(found[1].decode("ascii").lower().strip("[]"), port, tls=False), target
+    return make_origin(found[1].decode("ascii"), port, tls=False), target
 
 
 def edit_head(head: bytes, method: bytes, path: bytes, host: bytes) -> bytes:
