@@ -16,7 +16,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parents[2]
 KILLS = 500
-SECONDS = {"soak": 3600.0, "fuzz": 3600.0}
+SECONDS = {"soak": 3600.0, "fuzz": 3600.0, "decoders": 3600.0}
 """Duration of those checks that have one, at `--scale 1`."""
 
 
@@ -43,6 +43,7 @@ def commands(scale: float) -> dict[str, list[str]]:
         "limits": [*pytest, "tests/e2e/test_limits.py", "tests/e2e/test_byte_exact.py"],
         "hostile": [*pytest, "tests/e2e/test_hostile_streams.py", "tests/e2e/test_disks.py"],
         "fuzz": ["tests/benchmarks/fuzz", "--seconds", seconds["fuzz"]],
+        "decoders": ["tests/benchmarks/decoders", "--seconds", seconds["decoders"]],
     }
 
 

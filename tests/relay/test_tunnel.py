@@ -219,6 +219,21 @@ def test_requests_that_are_no_tunnel(play: Play, head: bytes, words: str) -> Non
     play(story())
 
 
+def test_empty_lines_before_connect_are_left_out(play: Play) -> None:
+    """As before any other request (RFC 9112 2.2)."""
+
+    async def story() -> None:
+        async with agent(answer) as port, forwarding() as bench:
+            reader, writer = await bench.connect()
+            writer.write(b"\r")
+            await asyncio.sleep(0.01)
+            writer.write(f"\n\r\nCONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+
+    play(story())
+
+
 def test_a_second_request_cannot_begin_a_tunnel(play: Play) -> None:
     async def story() -> None:
         async with agent(answer) as port, forwarding() as bench:

@@ -313,7 +313,15 @@ class Relay:
         origin = partial(self._open_origin, listen)
         try:
             await self._learn_process(client)
-            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
+
+            def is_enough(data: bytes) -> bool:
+                return not tunnel.METHOD.startswith(data)
+
+            while begin := await peek_bytes(client, is_enough, len(tunnel.METHOD), None):
+                empty = len(begin) - len(begin.lstrip(b"\r\n"))  # empty lines before a request (RFC 9112 2.2)
+                if not empty:
+                    break
+                client.recv(empty)
             if begin == tunnel.METHOD:
                 await tunnel.Tunnel(client, self._context, origin, self._interception).run()
                 return

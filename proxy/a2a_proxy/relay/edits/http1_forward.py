@@ -59,7 +59,7 @@ class Http1Forward:
         """Whether the connection speaks another protocol from here: all bytes are forwarded unchanged."""
         self.is_last = False
         """Whether the origin closes the connection after the current response, so that the client expects no other."""
-        self._requests, self._responses = Http1Scanner(), Http1Scanner()
+        self._requests, self._responses = Http1Scanner(trailers_apart=True), Http1Scanner()
         self._unanswered: deque[bool] = deque()
         """For each request whose response has not begun, whether it is a HEAD."""
         self._answers_known = True
@@ -99,10 +99,16 @@ class Http1Forward:
         at, scanner = 0, self._requests
         self.budget = max(self.budget, 1)
         while at < len(data) and self.budget > 0 and self.next_origin is None and self.refusal is None:
+            if data[at] in b"\r\n" and scanner.is_between_messages:  # empty lines before a request (RFC 9112 2.2)
+                at, self.budget = at + 1, self.budget - 1
+                continue
             try:
                 part, end = scanner.read_part(data, at)
                 if part is MessagePart.HEAD_END:
                     self._on_request(out)
+                elif part is MessagePart.TRAILER:
+                    if not scanner.trailer.lower().startswith(_PROXY_PREFIX):
+                        out.append(scanner.trailer)
                 elif part is not MessagePart.HEAD:
                     out.append(data[at:end])
             except Http1ScanError as reason:
