@@ -12,7 +12,7 @@ from support_fuzz_round import Round, Totals, peak
 from support_fuzz_stdio import fuzz_stdio
 from support_ways import SECURE_WAYS, Way, expected_requests, to_absolute_form
 
-CONNECTIONS, SECURE_CONNECTIONS = 160, 120
+CONNECTIONS, SECURE_CONNECTIONS = 160, 60
 STDIO_SESSIONS = 5
 RELAY_MIB, RECORDER_MIB = 128, 256
 
