@@ -288,3 +288,14 @@ def test_tls_on_this_machine_is_opened(
         processes = [row.connection.client_process for row in stored.read_connections()]
     assert found == ["SendMessage"] * calls
     assert [process.name for process in processes if process is not None] == ["planner"]
+
+
+@pytest.mark.parametrize("variable", ["NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"])
+def test_agents_are_verified_with_what_the_command_trusts(tmp_path: Path, https_agent: str, variable: str) -> None:
+    """Also if only one kind of programs trusts their authority, as without the proxy."""
+    script = tmp_path / "planner.py"
+    own = f"urlopen(request, context=__import__('ssl').create_default_context(cafile=os.environ[{variable!r}]))"
+    script.write_text(_CALL.replace("urlopen(request)", own))
+    ran = run_command(tmp_path, "--", sys.executable, script, https_agent, **{variable: str(tmp_path / "own.pem")})
+    assert (ran.code, ran.out) == (0, "200\n"), ran.err
+    assert "recorded 1 exchange (1 ok)" in ran.err
