@@ -174,6 +174,7 @@ def test_calls_past_the_proxy_are_reported(tmp_path: Path) -> None:
     ran = run_system(tmp_path, "--past")
     assert (ran.code, json.loads(ran.out)) == (0, [f"done: {order}" for order in _ORDERS])
     assert set(re.findall(r"past the proxy: (\w+) \(pid \d+\) to 127\.0\.0\.1:\d+", ran.err)) == {"broker"}
+    assert "its environment has no NODE_USE_ENV_PROXY=1\n" in ran.err
     with Recording(tmp_path / "r.a2a.db") as recording:
         connections = {row.connection.id: row.connection for row in recording.read_connections()}
         sent = [row.exchange for row in recording.read_exchanges() if row.exchange.operation == _SEND]

@@ -60,6 +60,8 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bo
         config = _trust_as_command(config)
     java_options = _make_java_options(trust) if java else None
     console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=sys.stderr)
+    if config.interception is None:
+        console.show_note("TLS passes unread; to read it: pip install 'a2a-proxy[tls]'", loud=False)
     environment = started_environment()
     if config.upstream_proxy is None and (found := find_proxy(environment)) is not None:
         config = msgspec.structs.replace(config, upstream_proxy=found.proxy)
