@@ -33,7 +33,10 @@ def tune_socket(transport: asyncio.Transport) -> None:
 
 def socket_name(transport: asyncio.BaseTransport, which: str) -> str:
     """Return `host:port` of `peername` or `sockname`; empty if the socket is closed."""
-    connection = transport.get_extra_info(which)
+    try:
+        connection = transport.get_extra_info(which)
+    except AttributeError:  # uvloop's transport, after its connection was lost
+        return ""
     return format_address(connection[0], connection[1]) if connection else ""
 
 
