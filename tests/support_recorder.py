@@ -49,6 +49,7 @@ class Bench:
         started: int = START,
         patience: float = SECONDS,
         command: tuple[str, ...] = ("a2a-proxy",),
+        card_keys: str = "",
     ) -> None:
         self.recording = folder / "recording.a2a.db"
         self.session = SessionFile(
@@ -59,6 +60,7 @@ class Bench:
             command=command,
             listens=("127.0.0.1:9000",),
             upstreams=("agent:8000",),
+            card_keys=card_keys,
         )
         self.folder: JournalFolder = file_layout.create_journal(self.session)
         self.heard: list[Status] = []

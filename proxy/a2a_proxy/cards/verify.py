@@ -42,11 +42,6 @@ class CardVerifier:
         self._reason = reason
         self._known: dict[bytes, tuple[CardSignature, ...]] = {}
 
-    @property
-    def has_keys(self) -> bool:
-        """Whether it verifies."""
-        return self._keys is not None
-
     def read_frame(self, frame: Frame, binding: Binding) -> tuple[CardSignature, ...]:
         """Return the signatures of the card in a frame, before redaction, with their verdicts; empty without any."""
         digest = hashlib.sha256(f"{frame.schema} {binding} ".encode() + frame.payload).digest()
@@ -105,7 +100,7 @@ class CardVerifier:
         try:
             signature = _decode_base64(_text(entry.get("signature"), _MAX_SIGNATURE))
         except _UNREADABLE:
-            return msgspec.structs.replace(read, verdict=_FAILED, reason="`signature` is not base64url")
+            return msgspec.structs.replace(read, reason="`signature` is not base64url")
         key, data = _find_match(str(entry["protected"]), header["alg"], signature, chosen, forms)
         if key is None:
             labels = " and ".join(each.label for each in chosen[:3])
@@ -127,7 +122,7 @@ def _choose_keys(header: Json, keys: tuple[CardKey, ...]) -> tuple[list[CardKey]
     """Return the keys to try; if there are none, the verdict and its reason."""
     kid, alg = header.get("kid"), header.get("alg")
     if not isinstance(alg, str):
-        return [], _FAILED, "`protected` is not readable or names no algorithm"
+        return [], _UNVERIFIED, "`protected` is not readable or names no algorithm"
     if alg.lower() == "none":
         return [], _FAILED, "`none` is not a signature"
     if "crit" in header:

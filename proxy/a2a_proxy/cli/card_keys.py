@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from a2a_proxy.cards.verify import CardVerifier
 
 MAX_BYTES = 1 << 20
 _HINT = "the file must hold public keys: a JWK set, one JWK, or PEM"
 
 
-def load_card_verifier(path: Path | None) -> tuple[CardVerifier, str]:
-    """Return the verifier with the keys of `--card-keys FILE` (None: without keys), and what the user should know about
-    the file; empty if there is nothing.
+def load_card_verifier(path: Path) -> tuple[CardVerifier, str]:
+    """Return the verifier with the keys of `--card-keys FILE`, and what the user should know about the file; empty if
+    there is nothing.
 
     Raises:
         UserError: the extra is not installed, or the file cannot be read or has no keys.
     """
-    if path is None:
-        return CardVerifier(), ""
     if not all(map(importlib.util.find_spec, ("jwt", "cryptography", "rfc8785"))):
         raise UserError("--card-keys needs the extra cards", "install it: pip install 'a2a-proxy[cards]'")
     from a2a_proxy.cards.keys import KeyFileError, parse_keys
+    from a2a_proxy.cards.verify import CardVerifier
 
     try:
         with path.open("rb") as file:

@@ -161,7 +161,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         interception=_parse_interception(arguments),
         upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
         card_keys=arguments.card_keys,
-        card_keys_note=load_card_verifier(arguments.card_keys)[1],
+        card_keys_note="" if arguments.card_keys is None else load_card_verifier(arguments.card_keys)[1],
     )
 
 

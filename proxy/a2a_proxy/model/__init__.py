@@ -13,6 +13,7 @@ Wire and input:
 
 Values without imports from this package:
 - `event`: the A2A event model
+- `card_signature`: signatures of agent cards, with verdicts
 - `task`: current knowledge of tasks
 - `segment`: a conversation divided by speaker
 - `finding`: findings of rules and decoders

@@ -20,12 +20,12 @@ import msgspec
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.record_format import Position
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.recorder.card_keys import load_verifier
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
 from a2a_proxy.recorder.priority import Pace, has_session_priority, restore_priority, set_session_nice
@@ -166,6 +166,22 @@ class RelayWatch:
         while self.is_alive and select.select([self._wake_fd], [], [], 0)[0]:
             self.wait_for_data(0)
         return self.is_alive or time.monotonic() - self._gone_at < self._patience
+
+
+def load_verifier(path: str) -> CardVerifier:
+    """Return the verifier of signed cards with the keys of a file; without a path, it has no keys.
+
+    The command line has checked the file. A recorder that starts again after the file has changed must not fail, so its
+    signatures then say why they are not verified.
+    """
+    if not path:
+        return CardVerifier()
+    from a2a_proxy.cards.keys import KeyFileError, parse_keys
+
+    try:
+        return CardVerifier(parse_keys(Path(path).read_bytes()).keys)
+    except (OSError, KeyFileError):
+        return CardVerifier(reason="the file of --card-keys can no longer be read")
 
 
 class _RecorderLoop:

@@ -86,6 +86,7 @@ def test_a_recording_of_version_7_gets_its_titles(path: Path):
         db.execute("ALTER TABLE connection DROP COLUMN client_process")
         db.execute("ALTER TABLE session DROP COLUMN names")
         db.execute("ALTER TABLE connection DROP COLUMN tls")
+        db.execute("ALTER TABLE exchange DROP COLUMN card_signatures")
         db.execute("DELETE FROM _sqlite_migrations WHERE name >= 'm008'")
         db.commit()
     writer = Writer(path, facts(2))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from a2a_proxy.cards.keys import parse_keys
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.tools.recheck import recheck_session
+from a2a_proxy.recording.tools.recheck import CardRecheck, recheck_session
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.examples.conversation import http, json_text, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import artifact, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import CARD_KEYS, artifact, send, snapshot, status, task
 from a2a_proxy.rules.examples.pipe import pipe_call, pipe_response, pipe_script
 from a2a_proxy.rules.examples.script import Script
 from support_mutations import SAMPLES, chunks, loaded
@@ -89,3 +92,24 @@ def test_a_fault_beyond_one_frame_is_found_again(script: Script, expected: str, 
     assert expected in [f"{each.rule} #{each.exchange}" for each in live]
     with Recording(tmp_path / "r.db") as recording:
         assert checked(recording) == in_order(live)
+
+
+def test_signatures_are_verified_again_with_other_keys(tmp_path: Path) -> None:
+    """A recording without keys gets verdicts, one with a verdict gets another; a card with a label keeps its own."""
+    flagged, clean = all_rules()["A2A-CARD-013"].flagged, all_rules()["A2A-CARD-013"].clean
+    record(tmp_path / "r.db", (flagged + clean).make_chunks())
+    other = json.loads(CARD_KEYS) | {"k": "b3RoZXI"}
+    unsuited = json.loads(CARD_KEYS) | {"kid": "another"}
+    lines = {}
+    with Recording(tmp_path / "r.db") as recording:
+        (session,) = recording.read_sessions()
+        for name, keys in (("same", json.loads(CARD_KEYS)), ("other", other), ("unsuited", unsuited)):
+            cards = CardRecheck(CardVerifier(parse_keys(json.dumps(keys).encode()).keys))
+            found = [each for each in recheck_session(recording, session, cards=cards) if each.rule == "A2A-CARD-013"]
+            lines[name] = [each.exchange for each in found], list(cards.lines)
+    failed = "signed by key-1 (HS256), does not verify: key-1 tried with every form"
+    assert lines == {
+        "same": ([1], [failed, "signed by key-1 (HS256), verified"]),
+        "other": ([1, 2], [failed]),
+        "unsuited": ([], ["signed by key-1 (HS256), not verified: --card-keys has no key key-1"]),
+    }

@@ -15,6 +15,7 @@ import jsonschema
 import msgspec
 import pytest
 from aiohttp import web
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from junitparser import JUnitXml
 
 from a2a_inspect.commands.card.judge import card_rules, judge_card
@@ -23,9 +24,10 @@ from a2a_proxy.cli.card.fetch import fetch_card
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.examples.conversation import rpc_error
-from a2a_proxy.rules.examples.objects import CARD_KEYS, Json, card
+from a2a_proxy.rules.examples.objects import CARD_KEYS, Json, card, sign_card
 from support_cards import PATH, http_agent
 from support_cli import Ran, run_here
+from support_signed_cards import FOLDER, KEYS, private_jwk
 
 SARIF = Path(__file__).parents[4] / ".peers/js/node_modules/@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
 OLD_PATH = "/.well-known/agent.json"
@@ -135,7 +137,7 @@ async def test_the_address_of_the_client_is_known(tmp_path: Path) -> None:
         (response,) = await fetch_card(f"http://127.0.0.1:{port}")
     assert response.client == "127.0.0.1"
     far = msgspec.structs.replace(response, client="192.0.2.7")
-    found = judge_card(CardSource("", [far], True), card_rules(fetched=True), Redactor(b"k" * 32), now=1)
+    found, _ = judge_card(CardSource("", [far], True), card_rules(fetched=True), Redactor(b"k" * 32), now=1)
     assert [each.summary for each in found if each.rule == "A2A-CARD-020"] == [
         'the card names the JSONRPC interface "http://localhost:8000/", which a client on another machine cannot reach'
     ]
@@ -145,12 +147,13 @@ def test_rules_that_need_a_session_are_not_run() -> None:
     """Each rule of the family that a card alone can show runs, and none that compares it with other traffic."""
     fetched, read = card_rules(fetched=True), card_rules(fetched=False)
     family = {ident for ident in all_rules() if ident.startswith("A2A-CARD-")}
-    assert family - set(fetched) == {"A2A-CARD-009", "A2A-CARD-011", "A2A-CARD-019"}
+    assert family - set(fetched) == {"A2A-CARD-009", "A2A-CARD-011", "A2A-CARD-013", "A2A-CARD-019"}
+    assert set(card_rules(fetched=True, has_keys=True)) - set(fetched) == {"A2A-CARD-013"}
     assert set(fetched) - set(read) == {"A2A-CARD-001", "A2A-CARD-002", "A2A-CARD-010", "A2A-CARD-020"}
     assert {each.partition("-")[2][:4] for each in fetched} == {"CARD", "HTTP", "RPC-", "SCH-", "STDI"}
 
 
-RULES = [rule for rule in card_rules(fetched=False).values() if rule.family == "CARD"]
+RULES = [rule for rule in card_rules(fetched=False, has_keys=True).values() if rule.family == "CARD"]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
@@ -362,3 +365,35 @@ async def test_probes(tmp_path: Path) -> None:
 
 def test_a_card_without_interfaces(tmp_path: Path) -> None:
     assert "probe: the card declares no interface" in check_value(tmp_path, card(supportedInterfaces=[]), "--probe").out
+
+
+def test_signatures_are_shown_with_their_verdict(tmp_path: Path) -> None:
+    """Without keys, with them, altered, and with a private key in the file."""
+    signed = sign_card(card())
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(CARD_KEYS)
+    assert "  card signed by key-1 (HS256), not verified" in check_value(tmp_path, signed).lines
+    done = check_value(tmp_path, signed, "--card-keys", keys)
+    assert ("  card signed by key-1 (HS256), verified" in done.lines, done.err) == (True, "")
+    done = check_value(tmp_path, signed | {"name": "Another"}, "--card-keys", keys, "--fail-on", "warning")
+    assert (done.code, "A2A-CARD-013" in done.out, "does not verify" in done.out) == (1, True, True)
+    keys.write_text(json.dumps(private_jwk(Ed25519PrivateKey.generate(), kid="key-2")))
+    done = check_value(tmp_path, signed, "--card-keys", keys)
+    assert done.err.startswith(f"a2a-inspect: warning: --card-keys {keys} has private keys (key-2): only their public ")
+    assert "  card signed by key-1 (HS256), not verified: --card-keys has no key key-1" in done.lines
+
+
+def test_only_another_form_than_that_of_the_specification(tmp_path: Path) -> None:
+    done = check(tmp_path, FOLDER / "python-1.1.2" / "umlauts.json", "--card-keys", KEYS, "--format", "json")
+    (found,) = findings(done)["A2A-CARD-013"]
+    assert (found["severity"], found["summary"]) == (
+        "info",
+        "the card signed by python-1.1.2 verifies only in the form: Python SDK 1.1.2",
+    )
+
+
+def test_a_report_does_not_overwrite_the_keys(tmp_path: Path) -> None:
+    keys = tmp_path / "keys.json"
+    keys.write_bytes(CARD_KEYS)
+    done = check_value(tmp_path, card(), "--card-keys", keys, "--output", keys)
+    assert (done.code, keys.read_bytes()) == (2, CARD_KEYS)

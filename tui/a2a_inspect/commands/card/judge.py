@@ -25,14 +25,20 @@ from a2a_proxy.rules.run.repeat_limit import MAX_PER_KIND
 
 _CARD_FLAGS = FrameFlag.CARD | FrameFlag.OTHER | FrameFlag.UNCLEAN
 _SECOND = 1_000_000_000
+_KEY_RULE = "A2A-CARD-013"
 _REWRITTEN_FIELDS = frozenset({b"content-length", b"transfer-encoding", b"content-encoding", b"connection"})
 """Fields that describe the body as sent; the body here is decoded."""
 
 
-def card_rules(*, fetched: bool) -> dict[str, Rule]:
-    """Return the rules that need nothing but a card; of a card that was `fetched`, also those about the response."""
+def card_rules(*, fetched: bool, has_keys: bool = False) -> dict[str, Rule]:
+    """Return the rules that need nothing but a card; of a card that was `fetched`, also those about the response, and
+    if there are keys, the one about verified signatures."""
     scopes = {EvidenceScope.FRAME, EvidenceScope.EXCHANGE} if fetched else {EvidenceScope.FRAME}
-    return {ident: rule for ident, rule in all_rules().items() if rule.scope in scopes and _is_about_cards(rule)}
+    return {
+        ident: rule
+        for ident, rule in all_rules().items()
+        if rule.scope in scopes and _is_about_cards(rule) and (has_keys or ident != _KEY_RULE)
+    }
 
 
 def _is_about_cards(rule: Rule) -> bool:

@@ -43,13 +43,14 @@ def run_card(word: str, options: CardOptions, now: int) -> int:
     """
     today = datetime.datetime.fromtimestamp(now // 1_000_000_000, datetime.UTC).date()
     others = {ident: text for ident, text in CARD_FINDINGS.items() if ident != "PROBE" or options.probe}
-    output = ReportOutput(options, today, card_rules(fetched="://" in word), others)
+    rules = card_rules(fetched="://" in word, has_keys=options.card_keys is not None)
+    output = ReportOutput(options, today, rules, others)
     output.refuse_overwriting([] if "://" in word else [Path(word)])
     source = read_source(word)
     card: Json = msgspec.json.decode(source.responses[-1].body)
     redactor = Redactor(secrets.token_bytes(32))
-    rules = {rule.id: rule for rule in output.report.executed_rules}
-    found, lines = judge_card(source, rules, redactor, now, read_card_keys(options.card_keys))
+    executed = {rule.id: rule for rule in output.report.executed_rules}
+    found, lines = judge_card(source, executed, redactor, now, read_card_keys(options.card_keys))
     if "MIGRATION" in output.rule_ids:
         found += map(redactor.redact_finding, migration_findings(card, now))
     findings = [CheckFinding(each, CARD_OPERATION.name) for each in found]
