@@ -48,6 +48,12 @@ def make_trust_variables(certificate: bytes, environment: Mapping[str, str], fol
     return variables
 
 
+def find_trusted_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files of authorities that `environment` names for programs."""
+    names = (environment.get(name) for name in (*BUNDLE_VARIABLES, ADDED_VARIABLE))
+    return tuple(dict.fromkeys(Path(name) for name in names if name))
+
+
 def make_java_truststore(certificates: bytes, folder: Path) -> Path:
     """Write these certificates (PEM) into a truststore in `folder` that JVMs read with `TRUSTSTORE_PASSWORD`, and
     return its path.

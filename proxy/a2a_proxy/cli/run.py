@@ -38,6 +38,7 @@ from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.file_limit import raise_file_limit
+from a2a_proxy.relay.host_patterns import PRIVATE
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
@@ -52,6 +53,7 @@ _STALLED_DISK_SECONDS = 30.0
 """Seconds after which a disk that writes nothing is not waited for any more."""
 _QUIET_SECONDS = 0.3
 """Seconds of waiting without a message."""
+_PRIVATE_WORDS = "this machine and private networks"
 
 
 ProxyWork = Callable[[list[str]], Coroutine[None, None, None]]
@@ -305,7 +307,7 @@ class ProxyRun:
         policy = self._config.interception
         if policy is None:
             return
-        hosts = ", ".join(pattern.text for pattern in policy.intercept)
+        hosts = ", ".join(_PRIVATE_WORDS if each.text == PRIVATE else each.text for each in policy.intercept)
         if self._work is not None:
             self._console.show_note(f"TLS to {hosts} is opened", loud=False)
         else:

@@ -10,6 +10,7 @@ import os
 import ssl
 import sys
 from collections import OrderedDict
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -50,6 +51,8 @@ class Trust(msgspec.Struct, frozen=True):
     """Whether any certificate is accepted."""
     own: CertificateFiles | None = None
     """The certificate for upstreams that ask for one."""
+    of_clients: tuple[Path, ...] = ()
+    """Files of CA certificates that clients trust, and the proxy for them. Unreadable ones are left out."""
 
 
 class TlsError(Exception):
@@ -89,6 +92,9 @@ class Tls:
         context = _create_client_context()
         if self._trust.ca is not None:
             load_authorities(context, self._trust.ca)
+        for path in self._trust.of_clients:
+            with suppress(OSError):  # ssl.SSLError too: the file has no certificate
+                context.load_verify_locations(path)
         if self._trust.own is not None:
             load_certificate(context, self._trust.own)
         if self._trust.insecure:
