@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from a2a_proxy.rules.examples.conversation import fetch_card, grpc, http, rest, rpc
-from a2a_proxy.rules.examples.objects import card, send, snapshot, task
+from a2a_proxy.rules.examples.objects import card, send, sign_card, snapshot, task
 from a2a_proxy.rules.examples.script import MS, Script
 from support_rules import findings
 
@@ -337,3 +337,40 @@ class TestReach:
 def _json(value: dict[str, Any]) -> str:
     """A card as it is, with its empty members; `card` and `fetch_card` are for those of 1.0."""
     return msgspec.json.encode(value).decode()
+
+
+_OTHER = {"protected": "eyJhbGciOiJFUzI1NiIsImtpZCI6ImsxIn0", "signature": "c2lnbmF0dXJl"}
+"""A signature with the id of another key."""
+
+
+@pytest.mark.parametrize(
+    ("signatures", "severities"),
+    [
+        (lambda good, bad: [good], []),
+        (lambda good, bad: [bad], ["WARNING"]),
+        (lambda good, bad: [bad, good], []),
+        (lambda good, bad: [bad, bad], ["WARNING"]),
+        (lambda good, bad: [_OTHER], []),
+        (lambda good, bad: [_OTHER, bad], ["WARNING"]),
+    ],
+)
+def test_one_signature_that_verifies_is_enough(signatures: Any, severities: list[str]) -> None:
+    """A card has two signatures while its key changes; one without a key in the file is not judged."""
+    good, bad = (sign_card(each)["signatures"][0] for each in (card(), card(name="Another")))
+    script = fetch_card(card(signatures=signatures(good, bad)))
+    assert [each.severity.name for each in findings(script) if each.rule == "A2A-CARD-013"] == severities
+
+
+@pytest.mark.parametrize("make", [rpc, grpc], ids=["jsonrpc", "grpc"])
+def test_the_extended_card_is_judged_too(make: Any) -> None:
+    altered = sign_card(card()) | {"description": "An altered text"}
+    found = [each for each in findings(make("GetExtendedAgentCard", {}, altered)) if each.rule == "A2A-CARD-013"]
+    assert [each.severity.name for each in found] == ["WARNING"]
+
+
+def test_another_form_than_that_of_the_specification_is_information() -> None:
+    """A requirement without scopes is kept by the specification and dropped by SDKs."""
+    added = {"securityRequirements": [{"schemes": {"k": {"list": []}}}]}
+    found = [each for each in findings(fetch_card(sign_card(card()) | added)) if each.rule == "A2A-CARD-013"]
+    assert [(each.severity.name, each.evidence["path"]) for each in found] == [("INFO", "signatures")]
+    assert found[0].summary == "the card signed by key-1 verifies only in the form: SDKs of today"
