@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import msgspec
@@ -16,6 +16,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.wire.detect import PREFACE
 from support_conversation import Step
 from support_mutations import SAMPLES, Talk, chunks, loaded
+from support_ways import Way, to_absolute_form
 
 Steps = list[Step]
 Mutator = Callable[[random.Random, Steps], Steps]
@@ -95,13 +96,23 @@ class Plan(msgspec.Struct):
     steps: Steps
     pause: float = 0.0
     """Seconds for which both peers pause after each read."""
+    way: Way = Way.PLAIN
+    notifies: bool = True
+    """Whether peers end TLS with close_notify."""
 
 
-def plan(seed: int, number: int, *, stdio: bool = False) -> Plan:
+def way_of(seed: int, number: int, ways: Sequence[Way]) -> Way:
+    """Return the way of this connection in the run of this seed."""
+    return random.Random(f"{seed}/{number}/way").choice(ways)
+
+
+def plan(seed: int, number: int, *, stdio: bool = False, way: Way = Way.PLAIN, authority: str = "") -> Plan:
     """Return the plan of this connection in the run of this seed; with `stdio`, of a session of an agent that is a
-    child process."""
+    child process. `authority` is the agent's, for requests in absolute form."""
     chance = random.Random(f"{seed}/{number}/{'stdio' if stdio else 'tcp'}")
     samples = pipe_conversations() if stdio else conversations()
+    if way is Way.ABSOLUTE:
+        samples = {name: steps for name, steps in samples.items() if not is_http2(steps)}
     name = chance.choice(sorted(samples))
     steps = list(samples[name])
     changes = []
@@ -109,12 +120,35 @@ def plan(seed: int, number: int, *, stdio: bool = False) -> Plan:
         mutator = chance.choice(_MUTATORS)
         steps = mutator(chance, steps)
         changes.append(mutator.__name__)
+    if way is Way.TLS_BOTH and PREFACE.startswith(first_bytes(steps)):
+        steps, changes = list(samples[name]), []  # the proxy dials only after the client's first bytes
+    if way is Way.ABSOLUTE:
+        steps = [
+            (what, to, to_absolute_form(data, authority) if to is Direction.TO_AGENT else data)
+            for what, to, data in steps
+        ]
     steps = bounded(steps)
     cut = chance.choice(_CUTS)
     changes.append(cut.__name__)
     steps = ended(chance, cut(chance, steps))
     pause = 0.001 if chance.random() < 0.02 else 0.0
-    return Plan(number, name, changes, steps, pause)
+    return Plan(number, name, changes, steps, pause, way, notifies=chance.random() < 0.8)
+
+
+def first_bytes(steps: Steps) -> bytes:
+    """Return the client's bytes before the first end, as many as a preface has at most."""
+    found = b""
+    for what, direction, data in steps:
+        if what in ("eof", "reset") or len(found) >= len(PREFACE):
+            break
+        if what == "data" and direction is Direction.TO_AGENT:
+            found += data
+    return found[: len(PREFACE)]
+
+
+def is_http2(steps: Steps) -> bool:
+    """Return whether the client speaks HTTP/2."""
+    return first_bytes(steps).startswith(PREFACE)
 
 
 @cache

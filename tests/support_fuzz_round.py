@@ -1,7 +1,8 @@
 """Mutated conversations through real proxies, and the checks of the recordings afterwards.
 
 A round has two proxies with their recorders: connections of even numbers use a proxy that changes nothing, the others a
-proxy with the usual options, whose edits do not apply to these conversations.
+proxy with the usual options, whose edits do not apply to these conversations. Both take TLS and are forward proxies if
+connections use such ways.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import json
 import socket
 import subprocess
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import recorder_of
-from support_fuzz import Plan, plan
+from support_fuzz import Plan, plan, way_of
 from support_player import Played, play
 from support_process import memory_mib
 from support_proxy import Proxy, environment, program
+from support_ways import OPENED, Contexts, Line, Way
 
 UNCHANGED = ("--rewrite-card", "never", "--keep-host")
 DEFAULTS: tuple[str, ...] = ()
@@ -66,6 +68,8 @@ class Totals(msgspec.Struct):
     """Connections that a peer reset."""
     refused: int = 0
     """Connections that the proxy answered, because the client used HTTP/2 and the agent did not."""
+    unjudged: int = 0
+    """Connections whose requests in absolute form are compared only up to the first that a test cannot predict."""
     unequal: int = 0
     """Connections whose peer received other bytes, or another end, than the other peer sent."""
     deaths: int = 0
@@ -113,26 +117,49 @@ def judge(path: Path, state: Path, totals: Totals) -> Iterator[str]:
 class Link:
     """One proxy, an agent's listener for each of its lanes, and the expected content of its recording."""
 
-    def __init__(self, folder: Path, options: tuple[str, ...], lanes: int) -> None:
+    def __init__(self, folder: Path, options: tuple[str, ...], lanes: int, *, secure: bool = False) -> None:
+        """Start it; with `secure` it takes TLS and is a forward proxy."""
         folder.mkdir()
-        self.listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(lanes)]
-        for listener in self.listeners:
-            listener.setblocking(False)
-        first, *others = (f"127.0.0.1:{each.getsockname()[1]}" for each in self.listeners)
+        self.listeners = [_listener() for _ in range(lanes * (1 + secure))]
+        """Of each lane; with `secure`, then of each lane with TLS."""
+        self.contexts = Contexts(folder) if secure else None
+        addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in self.listeners]
+        first, *others = addresses[:lanes] + [f"https://{each}" for each in addresses[lanes:]]
         more = [word for each in others for word in ("--listen", "127.0.0.1:0", "--upstream", each)]
+        if self.contexts is not None:
+            more += ["--tls", "--forward", "127.0.0.1:0", "--intercept", OPENED]
+            more += ["--upstream-ca", str(self.contexts.origin_ca)]
         self.proxy = Proxy(folder, first, "", "--quiet", "--journal-segment", SEGMENT, *options, *more).start()
         (start,) = self.proxy.said("start")
         self.ports = [int(route["listen"][0].rpartition(":")[2]) for route in start["routes"]]
+        if self.contexts is not None:
+            self.contexts.trust_proxy(self.proxy.state)
+            self._forward_port = int(start["forwards"][0][0].rpartition(":")[2])
         self.recorder = recorder_of(self.proxy.process.pid)
         self._wanted: dict[tuple[str, str], deque[tuple[int, int] | None]] = {}
         """Addresses of client and listener, which no two open connections share -> bytes in both directions, in order
         of the connections; None: not known."""
+        self._uncertain: set[tuple[str, str]] = set()
+        """Addresses of connections that are recorded or not."""
 
-    def expect(self, lane: int, played: Played) -> None:
+    @contextlib.contextmanager
+    def line(self, lane: int, way: Way = Way.PLAIN) -> Iterator[Line]:
+        """Yield a connection of a lane that is to be made."""
+        lanes = len(self.listeners) // (1 if self.contexts is None else 2)
+        if way in (Way.PLAIN, Way.TLS, Way.TLS_BOTH):
+            place = lane + lanes * (way is Way.TLS_BOTH)
+            yield Line(way, self.ports[place], self.listeners[place], self.contexts)
+            return
+        with _listener() as own:
+            yield Line(way, self._forward_port, own, self.contexts)
+
+    def expect(self, line: Line, played: Played) -> None:
         """Add an expected connection."""
-        known = not (played.broken or played.refused or played.problems())
-        sizes = (len(played.client.sent), len(played.agent.sent)) if known else None
-        self._wanted.setdefault((played.address, f"127.0.0.1:{self.ports[lane]}"), deque()).append(sizes)
+        key = played.address, f"127.0.0.1:{line.port}"
+        is_undialled = played.agent.channel is None and line.way is Way.ABSOLUTE
+        if is_undialled or (played.broken and line.way.is_forwarded):  # a peer may be gone before the record begins
+            self._uncertain.add(key)
+        self._wanted.setdefault(key, deque()).append(played.recorded_sizes)
 
     def memory(self) -> Memory:
         """Return the current memory."""
@@ -180,6 +207,8 @@ class Link:
         with Recording(self.proxy.recording) as recording:
             for row in recording.read_connections():
                 one = row.connection
+                if (one.client, one.listen) in self._uncertain:
+                    continue
                 wanted = self._wanted.get((one.client, one.listen), deque())
                 sizes = wanted.popleft() if wanted else None
                 recorded = one.bytes_to_agent, one.bytes_to_client
@@ -187,7 +216,7 @@ class Link:
                     yield f"connection {one.id} was not closed in the recording"
                 elif sizes is not None and sizes != recorded:
                     yield f"connection {one.id} has {recorded} bytes in the recording, sent were {sizes}"
-            if any(self._wanted.values()):
+            if any(left for key, left in self._wanted.items() if key not in self._uncertain):
                 yield "connections are missing in the recording"
         yield from judge(self.proxy.recording, self.proxy.state, totals)
 
@@ -201,9 +230,14 @@ class Link:
 class Round:
     """Two proxies in one folder, from their start to `finish`."""
 
-    def __init__(self, folder: Path, totals: Totals, lanes: int = 4) -> None:
-        """Start a round with at most `lanes` open connections through each proxy."""
-        self.links = [Link(folder / "unchanged", UNCHANGED, lanes), Link(folder / "defaults", DEFAULTS, lanes)]
+    def __init__(self, folder: Path, totals: Totals, lanes: int = 4, ways: Sequence[Way] = (Way.PLAIN,)) -> None:
+        """Start a round with at most `lanes` open connections through each proxy, on these ways."""
+        secure = tuple(ways) != (Way.PLAIN,)
+        self.links = [
+            Link(folder / name, options, lanes, secure=secure)
+            for name, options in (("unchanged", UNCHANGED), ("defaults", DEFAULTS))
+        ]
+        self._ways = ways
         self.totals = totals
         self._lanes = lanes
         self._may_go_on = asyncio.Event()
@@ -226,7 +260,9 @@ class Round:
                 await self._may_go_on.wait()
                 while len(queues[1 - half]) > MAX_AHEAD:
                     await asyncio.sleep(0.01)
-                await self._play(self.links[half], index, plan(seed, number))
+                link = self.links[half]
+                with link.line(index, way_of(seed, number, self._ways)) as line:
+                    await self._play(link, line, plan(seed, number, way=line.way, authority=line.authority))
 
         await asyncio.gather(*(lane(half, index) for half in (0, 1) for index in range(self._lanes)))
 
@@ -252,22 +288,30 @@ class Round:
         for link in self.links:
             link.kill()
 
-    async def _play(self, link: Link, index: int, one: Plan) -> None:
+    async def _play(self, link: Link, line: Line, one: Plan) -> None:
         totals = self.totals
         totals.connections += 1
         try:
-            played = await play(one.steps, link.ports[index], link.listeners[index], one.pause)
+            played = await play(one.steps, line, one.pause, notifies=one.notifies)
         except (OSError, TimeoutError) as wrong:
-            totals.add(Failure(one.number, f"no connection: {wrong!r}", (one.sample, *one.changes)))
+            totals.add(Failure(one.number, f"no connection: {wrong!r}", (one.way, one.sample, *one.changes)))
             return
-        totals.bytes += played.bytes
+        totals.bytes += played.byte_count
         totals.broken += played.broken
         totals.refused += played.refused
-        link.expect(index, played)
+        totals.unjudged += not played.is_judged
+        link.expect(line, played)
         problems = played.problems()
         totals.unequal += bool(problems)
         for what in problems:
-            totals.add(Failure(one.number, what, (one.sample, *one.changes)))
+            totals.add(Failure(one.number, what, (one.way, one.sample, *one.changes)))
+
+
+def _listener() -> socket.socket:
+    """Return a listener of an agent on a free port."""
+    found = socket.create_server(("127.0.0.1", 0))
+    found.setblocking(False)
+    return found
 
 
 def _size(folder: Path, pattern: str = "*") -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any
@@ -120,9 +121,9 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @contextlib.asynccontextmanager
-async def agent(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[int]:
+async def agent(handler: Handler, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> AsyncIterator[int]:
     """Run a server whose connections run `handler`; return its port."""
-    server = await asyncio.start_server(handler, host, 0)
+    server = await asyncio.start_server(handler, host, 0, ssl=tls)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:

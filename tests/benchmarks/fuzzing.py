@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from support_fuzz_round import Failure, Memory, Round, Totals, peak
 from support_fuzz_stdio import fuzz_stdio
+from support_ways import Way
 
 ROUND_SECONDS = 600.0
 """Seconds that two proxies run; less if their files reach `MAX_DISK`."""
@@ -57,6 +58,13 @@ def arguments() -> argparse.Namespace:
         metavar="FOLDER",
         help="where failures go, if there are any",
     )
+    parser.add_argument(
+        "--ways",
+        type=lambda text: tuple(Way(each) for each in text.split(",")),
+        default=(Way.PLAIN,),
+        metavar="WAY,...",
+        help=f"how clients reach agents: {', '.join(Way)} (plain)",
+    )
     parser.add_argument("--all-cores", action="store_true", help="use every core")
     return parser.parse_args()
 
@@ -64,7 +72,9 @@ def arguments() -> argparse.Namespace:
 class Fuzz:
     """One run of several rounds."""
 
-    def __init__(self, seed: int, first: int, last: int | None, seconds: float, failures: Path) -> None:
+    def __init__(
+        self, seed: int, first: int, last: int | None, seconds: float, failures: Path, ways: tuple[Way, ...]
+    ) -> None:
         self.totals = Totals()
         self.rounds: list[list[Memory]] = []
         self._seed = seed
@@ -72,6 +82,7 @@ class Fuzz:
         self._ends = time.monotonic() + seconds
         self._began = self._told = time.monotonic()
         self._folder = failures
+        self._ways = ways
         self._kept = 0
 
     def run(self) -> None:
@@ -90,12 +101,12 @@ class Fuzz:
         totals = self.totals
         totals.memory = []
         first, failed = totals.connections, len(totals.failures)
-        running = Round(folder, totals)
+        running = Round(folder, totals, ways=self._ways)
         numbers: list[int] = []
         try:
             asyncio.run(self._play(running, numbers))
             running.finish()
-            if numbers:
+            if numbers and Way.PLAIN in self._ways:
                 fuzz_stdio(folder / "stdio", self._seed, range(numbers[0], numbers[-1] + 1, STDIO_EVERY), totals)
         except Exception as wrong:  # a check that could not run has failed; the next round may show more
             totals.add(Failure(-1, f"the round could not be finished: {wrong!r}"))
@@ -171,6 +182,7 @@ def report(fuzz: Fuzz, seed: int) -> str:
         f"bytes {totals.bytes:,}",
         f"reset by a peer {totals.broken:,}",
         f"answered by the proxy {totals.refused:,}",
+        f"compared in part {totals.unjudged:,}",
         f"unequal {totals.unequal:,}",
         f"deaths {totals.deaths:,}",
         f"failures {len(totals.failures):,}",
@@ -202,7 +214,7 @@ def main() -> int:
     print(f"seed {seed}", flush=True)
     last = None if options.connections is None else options.first + options.connections
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # end all child processes too
-    fuzz = Fuzz(seed, options.first, last, options.seconds, options.failures)
+    fuzz = Fuzz(seed, options.first, last, options.seconds, options.failures, options.ways)
     fuzz.run()
     print(report(fuzz, seed), flush=True)
     return 1 if fuzz.totals.failures else 0

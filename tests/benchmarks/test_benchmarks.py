@@ -177,3 +177,24 @@ def test_a_recorder_beside_busy_processes_is_measured_to_the_last_event(module, 
     client = starving._Client(0, 0)
     client.frames = [(10.0, 1), (11.0, 2), (12.0, 30)]
     assert [client.lag_after(recorded, 20.0) for recorded in (0, 1, 2, 29, 30)] == [10, 9, 8, 8, 0]
+
+
+def test_the_targets_of_the_decoder_fuzz_are_property_tests(module):
+    """Each is a function that Hypothesis can call with bytes; the decoders of the relayed protocols are among them."""
+    found = list(module("decoding").targets())
+    for word in (
+        "wire/test_http2.py",
+        "wire/test_sse.py",
+        "wire/test_grpc.py",
+        "query/test_parser.py",
+        "edits/test_card",
+    ):
+        assert any(word in each for each in found)
+    file, _, name = next(each for each in found if "test_sse" in each).partition("::")
+    done = subprocess.run(
+        [sys.executable, "-c", f"import test_sse; test_sse.{name}.hypothesis.fuzz_one_input(b'data: 1')"],
+        cwd=Path(__file__).parents[1] / Path(file).parent,
+        env={"PYTHONPATH": str(Path(__file__).parents[1])},
+        check=False,
+    )
+    assert done.returncode == 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,13 @@ def test_a_broken_or_old_one_is_refused_until_it_is_renewed(tmp_path: Path) -> N
     assert open_authority(tmp_path, NOW).sha256 == new.sha256
     assert (tmp_path / "ca.pem").read_bytes() == new.certificate_pem
     assert stat.S_IMODE((tmp_path / store.AUTHORITY_FILE).stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("use", [open_authority, renew_authority])
+def test_a_folder_that_others_can_use_is_closed_to_them(
+    tmp_path: Path, use: Callable[[Path, datetime.datetime], object]
+) -> None:
+    """Who can write into it can replace the authority."""
+    tmp_path.chmod(0o777)
+    use(tmp_path, datetime.datetime.now(datetime.UTC))
+    assert tmp_path.stat().st_mode & 0o777 == 0o700

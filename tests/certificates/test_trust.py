@@ -11,7 +11,8 @@ from a2a_proxy.certificates import trust
 from a2a_proxy.certificates.authority import Authority
 from a2a_proxy.certificates.trust import TRUSTSTORE_PASSWORD, make_java_truststore, make_trust_variables
 
-OURS = b"-----ours-----\n"
+NOW = datetime.datetime.now(datetime.UTC)
+OURS = Authority.create("test", NOW).certificate_pem
 
 
 class Paths:
@@ -43,6 +44,19 @@ def test_what_was_trusted_stays_trusted(tmp_path: Path, system: Path) -> None:
         "NODE_EXTRA_CA_CERTS": OURS,
     }
     assert make_trust_variables(OURS, made, tmp_path) == made  # nothing is added twice
+
+
+def test_a_renewed_authority_replaces_its_predecessor(tmp_path: Path, system: Path) -> None:
+    """Also in the files that the previous `ca env` made, for others may have read its key. Other authorities stay, and
+    text that is no certificate."""
+    other, new = (Authority.create(name, NOW).certificate_pem for name in ("other", "test"))
+    (tmp_path / "own.pem").write_bytes(b"# comment\n" + other + OURS + b"-----BEGIN CERTIFICATE-----\n!\n")
+    before = make_trust_variables(OURS, {"SSL_CERT_FILE": str(tmp_path / "own.pem")}, tmp_path)
+    after = make_trust_variables(new, before, tmp_path)
+    contents = {name: Path(path).read_bytes() for name, path in after.items()}
+    assert contents["SSL_CERT_FILE"] == b"# comment\n" + other + b"-----BEGIN CERTIFICATE-----\n!\n" + new
+    assert contents["REQUESTS_CA_BUNDLE"] == b"-----system-----\n" + new
+    assert contents["NODE_EXTRA_CA_CERTS"] == new
 
 
 def test_a_file_that_the_environment_names_must_exist(tmp_path: Path, system: Path) -> None:

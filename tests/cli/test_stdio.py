@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from a2a_proxy.cli.command.process_table import read_descendants
 from a2a_proxy.recording.read.reader import Recording
-from support_cli import Ran, run, until
+from support_cli import SECONDS, Ran, environment, program, run, until
 from support_stdio import CARD, Client, outcome
 
 
@@ -147,3 +151,38 @@ def test_help_names_an_example(tmp_path: Path) -> None:
     assert ran.code == 0
     assert "a2a-proxy stdio --" in ran.out
     assert "wrap-card" in ran.out
+
+
+def test_no_process_keeps_the_signal_mask_of_the_relay(tmp_path: Path) -> None:
+    """The relay blocks signals, because it waits for them; the agent, the recorder, the followers' process and a hook
+    do not."""
+    hook = "from a2a_proxy.hooks import Hook\n\n\nclass Own(Hook):\n    def on_frame(self, frame):\n        pass\n"
+    (tmp_path / "own_hook.py").write_text(hook)
+    wanted = {"recorder", "cli.stdio_followers", "follower", ""}
+    with subprocess.Popen(
+        [program("a2a-proxy"), "stdio", "--record", str(tmp_path / "r.a2a.db"), "--hook", "own_hook:Own", "--", "cat"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env=environment(tmp_path / "state", PYTHONPATH=str(tmp_path)),
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        until(lambda: wanted <= _signal_masks(process.pid).keys())
+        until(lambda: set(_signal_masks(process.pid).values()) == {"0" * 16})
+        process.stdin.close()
+        assert process.wait(SECONDS) == 0
+
+
+def _signal_masks(relay: int) -> dict[str, str]:
+    """Return the blocked signals of the relay's descendants, by module of this project; the agent has none."""
+    found = {}
+    for process in read_descendants(relay)[1:]:
+        folder = Path(f"/proc/{process.pid}")
+        with contextlib.suppress(OSError):
+            words = (folder / "cmdline").read_text()
+            module = re.search(r"\0a2a_proxy\.([a-z_.]+)\0", words)
+            mask = re.search(r"SigBlk:\s*(\w+)", (folder / "status").read_text())
+            found[module[1] if module else ""] = mask[1] if mask else ""
+    return found

@@ -39,8 +39,9 @@ async def test_hostile_streams_pass_unchanged_and_harm_nothing(made: Made, runni
     """Both peers receive all bytes and the end of the other; the same processes continue, with bounded memory."""
     script = made()
     for link in running.links:
-        played = await play(script.steps, link.ports[0], link.listeners[0])
-        link.expect(0, played)
+        with link.line(0) as line:
+            played = await play(script.steps, line)
+            link.expect(line, played)
         assert played.problems() == []
         assert not played.refused
         await recorded(link, played.address)

@@ -4,6 +4,7 @@ once."""
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import socket
 import sys
@@ -19,7 +20,7 @@ from support_proxy import Proxy, inspect, proxy
 from support_recorder import kill_blamelessly
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
-ROUNDS = [pytest.param(4, id="4"), pytest.param(50, id="50", marks=pytest.mark.soak)]
+ROUNDS = [pytest.param(4, id="4"), pytest.param(int(os.environ.get("KILLS", "50")), id="many", marks=pytest.mark.soak)]
 SECONDS = 120.0
 LATEST_NS = 5_000_000
 """Time whose records are lost with a killed relay, on an idle machine."""

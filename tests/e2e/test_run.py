@@ -19,7 +19,8 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
 from support_cli import SECONDS, Ran, agent, environment, program, run, run_here
 from support_otlp import Kept
-from support_peers import ENVIRONMENTS, NODE24, PEERS, missing
+from support_peers import ENVIRONMENTS, NODE24, PEERS, command, missing, normalise, transcripts
+from support_peers import agent as peer_agent
 
 _ORDERS = ["a table for two", "twelve red roses"]
 """Texts of the two tasks, which each agent passes on to the next."""
@@ -118,9 +119,12 @@ def check_shown(tmp_path: Path, sent: dict[int, Exchange], hops: dict[int, int],
     """Check the tree in `show` and `lanes`."""
     path = tmp_path / "r.a2a.db"
     shown = run_here(tmp_path / "state", "show", path).out
-    callers = {int(call): name for call, name in re.findall(rf"#(\d+) {_SEND} .* from (\w+) \(pid \d+\)", shown)}
-    assert callers == {call: _CALLERS[hop] for call, hop in hops.items()}
-    assert len(re.findall("hand-off to .* delegation by process", shown)) == len(above)
+    pairs = re.findall(rf"#(\d+) {_SEND} .* from (\w+) \(pid \d+\) to (\w+) ", shown)
+    assert {int(call): names for call, *names in pairs} == {
+        call: [_CALLERS[hop], _AGENTS[hop]] for call, hop in hops.items()
+    }
+    to_agents = Counter(re.findall(r"hand-off to (\w+) task .* delegation by process", shown))
+    assert to_agents == Counter(_AGENTS[hops[call]] for call in above)
     for first in (call for call, hop in hops.items() if hop == 0):
         chain = [first]
         while below := [call for call, caller in above.items() if caller == chain[-1]]:
@@ -128,9 +132,8 @@ def check_shown(tmp_path: Path, sent: dict[int, Exchange], hops: dict[int, int],
         assert len(chain) == len(_CALLERS)
         drawn = [json.loads(line) for line in run_here(tmp_path / "state", "lanes", path, str(first), "--json").lines]
         asked = {line["exchange"]: (line["from"], line["to"]) for line in drawn if line.get("kind") == "request"}
-        lanes = ["client", *(asked[call][1] for call in chain)]
+        lanes = ["client", *_AGENTS]
         assert asked == {call: (lanes[hops[call]], lanes[hops[call] + 1]) for call in chain}
-        assert len(set(lanes)) == len(lanes)
 
 
 def _caller(connection: Connection) -> str:
@@ -171,6 +174,7 @@ def test_calls_past_the_proxy_are_reported(tmp_path: Path) -> None:
     ran = run_system(tmp_path, "--past")
     assert (ran.code, json.loads(ran.out)) == (0, [f"done: {order}" for order in _ORDERS])
     assert set(re.findall(r"past the proxy: (\w+) \(pid \d+\) to 127\.0\.0\.1:\d+", ran.err)) == {"broker"}
+    assert "its environment has no NODE_USE_ENV_PROXY=1\n" in ran.err
     with Recording(tmp_path / "r.a2a.db") as recording:
         connections = {row.connection.id: row.connection for row in recording.read_connections()}
         sent = [row.exchange for row in recording.read_exchanges() if row.exchange.operation == _SEND]
@@ -199,3 +203,59 @@ def test_calls_of_a_jvm_are_recorded(tmp_path: Path, scheme: str) -> None:
     with Recording(tmp_path / "r.a2a.db") as recording:
         assert [row.exchange.operation for row in recording.read_exchanges()] == ["SendMessage"]
         assert [_caller(row.connection) for row in recording.read_connections()] == ["Ask"]
+
+
+_SCENARIOS = ["card", "unary", "streaming", "input", "errors"]
+_CLIENTS = {"sdk03": "sdk03", "js24": "sdk1"}
+"""Each client with its agent."""
+
+
+@pytest.mark.peers
+@pytest.mark.parametrize("client", _CLIENTS)
+def test_other_sdk_clients_as_the_command(tmp_path: Path, client: str) -> None:
+    """The Python SDK 0.3, and the JavaScript SDK on Node.js 24: transcripts as without the proxy."""
+    kind = _CLIENTS[client]
+    if why := missing(client, kind):
+        pytest.skip(why)
+    with peer_agent(kind) as far:
+        for binding in ("jsonrpc", "rest", "grpc"):
+            where = ["--binding", binding, "--base-url", far.base_url, "--grpc", far.grpc_target]
+            line = [*command("client", client), *where, "--scenarios", ",".join(_SCENARIOS)]
+            direct = subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
+            path = tmp_path / f"{binding}.a2a.db"
+            ran = run(tmp_path / "state", "a2a-proxy", "run", "--record", path, "--", *line)
+            assert (ran.code, direct.returncode) == (0, 0), ran.err
+            assert normalise(transcripts(ran.out)) == normalise(transcripts(direct.stdout))
+            assert "past the proxy" not in ran.err
+            with Recording(path) as recording:
+                bindings = {str(row.exchange.binding) for row in recording.read_exchanges()}
+                processes = {_caller(row.connection) for row in recording.read_connections()}
+            assert bindings == {"card", binding}
+            assert processes == {"js_client" if client == "js24" else "sdk03_client"}
+
+
+_FETCH = """
+const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'hello' }] };
+const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } });
+const headers = { 'Content-Type': 'application/json', 'A2A-Version': '1.0' };
+fetch(process.argv[1], { method: 'POST', headers, body }).then((answer) => console.log(answer.status));
+"""
+
+
+@pytest.mark.peers
+def test_tls_of_an_authority_that_only_node_trusts_is_opened(tmp_path: Path) -> None:
+    """By `NODE_EXTRA_CA_CERTS`: the proxy's authority is added, and the proxy trusts the agent's authority too."""
+    if why := missing("node24"):
+        pytest.skip(why)
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(str(tmp_path / "own.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    with agent() as far:
+        far.server.socket = context.wrap_socket(far.server.socket, server_side=True)
+        line = ("--", NODE24, "-e", _FETCH, f"https://{far.upstream}/")
+        words = ("run", "--record", tmp_path / "r.a2a.db", *line)
+        ran = run(tmp_path / "state", "a2a-proxy", *words, NODE_EXTRA_CA_CERTS=str(tmp_path / "own.pem"))
+    assert (ran.code, ran.out) == (0, "200\n"), ran.err
+    with Recording(tmp_path / "r.a2a.db") as recording:
+        assert [row.exchange.operation for row in recording.read_exchanges()] == ["SendMessage"]

@@ -8,7 +8,7 @@ import datetime
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import grpc
@@ -26,7 +26,7 @@ from a2a_proxy.relay import client_tls
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.tls import CertificateFiles, Trust
-from support_relay import NO_EDITS, SECONDS, Bench, Handler, Story, agent, echo, relaying, until
+from support_relay import NO_EDITS, SECONDS, Bench, Story, agent, echo, relaying, until
 
 Play = Callable[[Story], None]
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -210,15 +210,6 @@ def test_a_card_leads_back_the_way_the_client_came(play: Play, tls: ClientTls, t
     play(story())
 
 
-@contextlib.asynccontextmanager
-async def tls_agent(context: ssl.SSLContext, handler: Handler = echo) -> AsyncIterator[int]:
-    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-
-
 def test_tls_on_both_sides(play: Play, tls: ClientTls, trusting: ssl.SSLContext, tmp_path: Path) -> None:
     """The facts of each handshake are those of that side."""
     ca = trustme.CA()
@@ -230,7 +221,7 @@ def test_tls_on_both_sides(play: Play, tls: ClientTls, trusting: ssl.SSLContext,
 
     async def story() -> None:
         async with (
-            tls_agent(server) as port,
+            agent(echo, tls=server) as port,
             relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench,
         ):
             reader, writer = await connect(bench, trusting)
@@ -260,7 +251,7 @@ def test_an_unverified_certificate_is_named_as_such(play: Play, tls: ClientTls, 
 
     async def story() -> None:
         async with (
-            tls_agent(server) as port,
+            agent(echo, tls=server) as port,
             relaying(f"https://127.0.0.1:{port}", client_tls=tls, editing=editing) as bench,
         ):
             reader, writer = await connect(bench, trusting)
@@ -299,31 +290,6 @@ async def test_grpc(tls: ClientTls, authority: Authority) -> None:
 
 
 # Ends
-
-
-def test_the_agents_end_follows_all_bytes(play: Play, tls: ClientTls, trusting: ssl.SSLContext) -> None:
-    """Also to a client that reads slowly. TLS has no half-close here: the connection is closed."""
-
-    async def bye(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"x" * 3_000_000)
-        writer.close()
-
-    async def story() -> None:
-        async with agent(bye) as port, relaying(port, client_tls=tls) as bench:
-            reader, writer = await connect(bench, trusting)
-            writer.write(GET)
-            got = 0
-            while part := await reader.read(100_000):
-                got += len(part)
-                await asyncio.sleep(0.02)
-            assert got == 3_000_000
-            writer.close()
-            await bench.closed()
-            kinds = bench.journal.kinds()
-            assert [kind for kind in kinds if kind != "EOF to_agent"] == ["OPEN", "DIALED", "EOF to_client", "CLOSED"]
-
-    play(story())
 
 
 def test_the_clients_end_reaches_the_agent_after_all_bytes(
@@ -378,8 +344,8 @@ def blocking_handshake(port: int, context: ssl.SSLContext) -> None:
 
 
 def failing(play: Play, tls: ClientTls, client: Callable[[Bench], object]) -> list[tuple[str, str]]:
-    """Run a client whose handshake fails; return the user's lines, with PORT for the port. Nothing is recorded, and the
-    next client is served."""
+    """Run a client whose handshake fails; return the user's lines, with PORT for the port. The connection and the
+    reason are recorded, and nothing else."""
     lines: list[tuple[str, str]] = []
 
     async def story() -> None:
@@ -389,7 +355,15 @@ def failing(play: Play, tls: ClientTls, client: Callable[[Bench], object]) -> li
             lines.extend((note.text.replace(str(bench.port), "PORT"), note.hint) for note in bench.notes)
             assert all(note.loud for note in bench.notes)
             await until(lambda: not bench.relay._handshakes)
-            assert bench.journal.chunks == []
+            for number in {chunk.connection for chunk in bench.journal.chunks}:
+                assert bench.journal.kinds(number) == ["OPEN", "RESET to_agent", "CLOSED"]
+                (reason,) = [
+                    c.data for c in bench.journal.chunks if c.kind is ChunkKind.RESET and c.connection == number
+                ]
+                assert reason.startswith(b"TLS handshake failed: ")
+            assert bench.journal.data(TO_AGENT) == b""
+            assert opened(bench) is None
+            assert not bench.relay._connections
 
     play(story())
     return lines
@@ -404,6 +378,12 @@ def test_a_client_that_does_not_trust_the_authority(play: Play, tls: ClientTls) 
                     bench.port,
                     ssl.create_default_context(cadata=trustme.CA().cert_pem.bytes().decode()),
                 )
+        await until(lambda: bench.journal.kinds(2)[-1:] == ["CLOSED"])
+        reason = bench.journal.data(TO_AGENT, kind=ChunkKind.RESET).decode()
+        assert reason.startswith(
+            "TLS handshake failed: the client refused the proxy's certificate for localhost: tlsv1 alert unknown ca; "
+        )
+        assert "a2a-proxy ca env" in reason
 
     ((text, hint),) = failing(play, tls, client)
     assert text == "a client of 127.0.0.1:PORT refused the proxy's certificate for localhost: tlsv1 alert unknown ca"
@@ -575,8 +555,8 @@ def test_clients_must_present_a_certificate(
             writer.write(b"hello")
             assert await reader.readexactly(5) == b"hello"
             writer.close()
-            await bench.closed()
-            facts = opened(bench)
+            await bench.closed(4)
+            facts = opened(bench, 4)
             assert facts is not None
             assert facts.client is not None
             assert (facts.client.names, facts.client.verified) == (("client.example",), True)
@@ -633,7 +613,7 @@ def test_an_agents_certificate_that_cannot_be_read(play: Play, authority: Author
     editing = msgspec.structs.replace(NO_EDITS, trust=Trust(tmp_path / "ca.pem"))
 
     async def story() -> None:
-        async with tls_agent(odd) as port, relaying(f"https://localhost:{port}", editing=editing) as bench:
+        async with agent(echo, tls=odd) as port, relaying(f"https://localhost:{port}", editing=editing) as bench:
             reader, writer = await bench.connect()
             writer.write(GET)
             assert b"its certificate cannot be read" in await reader.read()

@@ -20,7 +20,7 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import CertificateFiles, Tls, Trust, explain_handshake_error
-from support_relay import SECONDS, Bench, Handler, Story, agent, refusing_port, relaying, until
+from support_relay import SECONDS, Bench, Story, agent, refusing_port, relaying, until
 
 Play = Callable[[Story], None]
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -55,15 +55,6 @@ async def http_agent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
     writer.close()
 
 
-@contextlib.asynccontextmanager
-async def tls_agent(context: ssl.SSLContext, handler: Handler = http_agent) -> AsyncIterator[int]:
-    server = await asyncio.start_server(handler, "127.0.0.1", 0, ssl=context)
-    try:
-        yield server.sockets[0].getsockname()[1]
-    finally:
-        server.close()
-
-
 async def ask(bench: Bench, request: bytes = GET) -> tuple[bytes, bytes]:
     """Head and body of the answer."""
     reader, writer = await bench.connect()
@@ -89,7 +80,7 @@ def test_the_right_certificate(play: Play, ca: trustme.CA, ca_file: Path) -> Non
         context = server_context(ca.issue_cert("localhost"), "h2", "http/1.1")
         context.sni_callback = lambda _socket, name, _context: names.append(name)
         async with (
-            tls_agent(context, note) as port,
+            agent(note, tls=context) as port,
             relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
         ):
             head, body = await ask(bench)
@@ -121,7 +112,7 @@ def test_wrong_certificates(play: Play, ca: trustme.CA, ca_file: Path, case: str
 
     async def story() -> None:
         async with (
-            tls_agent(server_context(make(ca))) as port,
+            agent(http_agent, tls=server_context(make(ca))) as port,
             relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
         ):
             for _ in range(2):
@@ -141,7 +132,7 @@ def test_insecure_takes_any_certificate(play: Play) -> None:
 
     async def story() -> None:
         async with (
-            tls_agent(server_context(trustme.CA().issue_cert("other.example"))) as port,
+            agent(http_agent, tls=server_context(trustme.CA().issue_cert("other.example"))) as port,
             relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(insecure=True))) as bench,
         ):
             head, _ = await ask(bench)
@@ -205,7 +196,7 @@ async def test_grpc_over_tls(ca: trustme.CA, ca_file: Path) -> None:
 async def test_grpc_to_an_agent_without_http2(ca: trustme.CA, ca_file: Path, alpn: tuple[str, ...]) -> None:
     """The call ends with UNAVAILABLE that names the mismatch, and the user reads --upstream-grpc."""
     async with (
-        tls_agent(server_context(ca.issue_cert("localhost"), *alpn)) as port,
+        agent(http_agent, tls=server_context(ca.issue_cert("localhost"), *alpn)) as port,
         relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
     ):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
@@ -237,7 +228,7 @@ def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:
     async def story() -> None:
         trust = EditPolicy(trust=Trust(ca_file))
         async with (
-            tls_agent(server_context(ca.issue_cert("localhost")), bye) as port,
+            agent(bye, tls=server_context(ca.issue_cert("localhost"))) as port,
             relaying(f"https://localhost:{port}", editing=trust) as bench,
         ):
             reader, writer = await bench.connect()
@@ -246,28 +237,10 @@ def test_ends_over_tls(play: Play, ca: trustme.CA, ca_file: Path) -> None:
             writer.close()
             await bench.closed()
         async with (
-            tls_agent(server_context(ca.issue_cert("localhost"))) as port,
+            agent(http_agent, tls=server_context(ca.issue_cert("localhost"))) as port,
             relaying(f"https://localhost:{port}", editing=trust) as bench,
         ):
             await ask(bench)
-            await bench.closed()
-
-    play(story())
-
-
-def test_a_half_close_over_tls_gets_its_response(play: Play, ca: trustme.CA, ca_file: Path) -> None:
-    """A client that sends FIN after its request reads the answer, although TLS cannot carry the FIN alone."""
-
-    async def story() -> None:
-        async with (
-            tls_agent(server_context(ca.issue_cert("localhost"))) as port,
-            relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench,
-        ):
-            reader, writer = await bench.connect()
-            writer.write(GET)
-            writer.write_eof()
-            assert (await reader.read()).endswith(GET)
-            writer.close()
             await bench.closed()
 
     play(story())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import ssl
@@ -15,6 +16,7 @@ import trustme
 
 from a2a_proxy.model.chunk import ChunkKind, Direction, PassedFacts
 from a2a_proxy.relay import tunnel
+from a2a_proxy.relay.tcp import reset_connection
 from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, UNKNOWN, ForwardBench, Story, agent, echo, forwarding, refusing_port
 
@@ -217,6 +219,21 @@ def test_requests_that_are_no_tunnel(play: Play, head: bytes, words: str) -> Non
     play(story())
 
 
+def test_empty_lines_before_connect_are_left_out(play: Play) -> None:
+    """As before any other request (RFC 9112 2.2)."""
+
+    async def story() -> None:
+        async with agent(answer) as port, forwarding() as bench:
+            reader, writer = await bench.connect()
+            writer.write(b"\r")
+            await asyncio.sleep(0.01)
+            writer.write(f"\n\r\nCONNECT 127.0.0.1:{port} HTTP/1.1\r\n\r\n".encode())
+            assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+
+    play(story())
+
+
 def test_a_second_request_cannot_begin_a_tunnel(play: Play) -> None:
     async def story() -> None:
         async with agent(answer) as port, forwarding() as bench:
@@ -271,6 +288,29 @@ def test_clients_that_leave_early(play: Play) -> None:
             await bench.closed()
             _, writer = await connect(bench, f"127.0.0.1:{port}")
             await bench.relay.stop()
+            writer.close()
+
+    play(story())
+
+
+@pytest.mark.parametrize("begin", [b"", b"\0opaque", b"GET / HTTP/1.1\r\n\r\n"])
+def test_an_origin_that_resets_the_tunnel_at_once(play: Play, begin: bytes) -> None:
+    """The client's connection ends too, whatever it sends."""
+
+    async def story() -> None:
+        was_reset = asyncio.Event()
+
+        async def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            reset_connection(writer.transport)
+            was_reset.set()
+
+        async with agent(refuse) as port, forwarding() as bench:
+            reader, writer = await connect(bench, f"127.0.0.1:{port}")
+            await was_reset.wait()
+            writer.write(begin)
+            writer.write_eof()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
             writer.close()
 
     play(story())

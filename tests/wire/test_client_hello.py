@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from a2a_proxy.wire.client_hello import MAX_HELLO_BYTES, ClientHello, HelloGap, read_client_hello
+from a2a_proxy.wire.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloReader, HelloGap, read_client_hello
 
 
 def hello_of(name: str | None, *alpn: str, newest: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3) -> bytes:
@@ -127,3 +127,21 @@ def test_no_bytes_raise(garbage: bytes, position: int) -> None:
     """Garbage alone, garbage inside a ClientHello, and a ClientHello that turns into garbage."""
     for data in (garbage, HELLO[:position] + garbage + HELLO[position:], HELLO[:position] + garbage):
         assert isinstance(read_client_hello(data), ClientHello | HelloGap)
+
+
+def test_the_work_grows_with_the_bytes_and_not_with_their_pieces() -> None:
+    """A client that sends records of one byte, a byte at a time, makes the reader look at no record twice."""
+    hello = split_records(hello_with(extension(65_000, bytes(5_000))), 1)
+    looks = 0
+
+    class Counting(ClientHelloReader):
+        def _begin_record(self, data: bytes) -> bool:
+            nonlocal looks
+            looks += 1
+            return super()._begin_record(data)
+
+    reader = Counting()
+    for end in range(1, len(hello)):
+        assert reader.read(hello[:end]) is HelloGap.INCOMPLETE
+    assert reader.read(hello) == ClientHello()
+    assert looks <= len(hello)

@@ -15,15 +15,12 @@ from cryptography.hazmat.primitives import hashes
 from a2a_proxy.certificates.authority import Authority, encode_server, make_key
 from a2a_proxy.model.chunk import CertificateFacts
 from a2a_proxy.relay.client_tls import LISTENER_PROTOCOLS, ServerContext, create_server_context
-from a2a_proxy.relay.tls import CertificateFiles, format_time, load_certificate
+from a2a_proxy.relay.tls import MAX_NAMES, CertificateFiles, format_time, load_certificate
 
 MAX_CONTEXTS = 256
 """Contexts that are kept; clients choose the names."""
 REISSUE_BEFORE = datetime.timedelta(days=30)
 """A certificate that ends sooner is replaced at the next use; with the authority's end in sight none lives longer."""
-
-_MAX_NAMES = 16
-"""Names of a certificate that are recorded."""
 
 Clock = Callable[[], datetime.datetime]
 
@@ -112,6 +109,6 @@ def describe_certificate(certificate: x509.Certificate) -> CertificateFacts:
         names = x509.SubjectAlternativeName([])
     return CertificateFacts(
         certificate.fingerprint(hashes.SHA256()).hex(),
-        tuple(str(name.value) for name in list(names)[:_MAX_NAMES]),
+        tuple(str(name.value) for name in list(names)[:MAX_NAMES]),
         format_time(certificate.not_valid_after_utc.timestamp()),
     )

@@ -37,6 +37,7 @@ def open_authority(folder: Path, now: datetime.datetime) -> Authority:
         AuthorityError: the key can be read by other users, or the file holds no authority that is valid now.
         OSError: the folder or a file cannot be read or written.
     """
+    _close_folder(folder)
     path = folder / AUTHORITY_FILE
     if not path.exists():
         new = Authority.create(socket.gethostname(), now).encode()
@@ -52,6 +53,7 @@ def open_authority(folder: Path, now: datetime.datetime) -> Authority:
 
 def renew_authority(folder: Path, now: datetime.datetime) -> Authority:
     """Replace the authority of this folder by a new one and return it. Raises OSError."""
+    _close_folder(folder)
     authority = Authority.create(socket.gethostname(), now)
     with _draft(folder, authority.encode()) as draft:
         os.replace(draft, folder / AUTHORITY_FILE)
@@ -64,6 +66,12 @@ def write_public_file(path: Path, data: bytes) -> None:
     with _draft(path.parent, data) as draft:
         os.chmod(draft, 0o644)
         os.replace(draft, path)
+
+
+def _close_folder(folder: Path) -> None:
+    """Let nobody but the owner into a folder that exists: who can write there can replace the authority."""
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        folder.chmod(0o700)
 
 
 def _load_authority(path: Path) -> Authority:

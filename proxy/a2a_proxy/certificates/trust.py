@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import hashlib
 import pkgutil
+import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +27,7 @@ ADDED_VARIABLE = "NODE_EXTRA_CA_CERTS"
 TRUSTSTORE_PASSWORD = "changeit"
 """The password of all truststores of Java, which protects public data."""
 _PEM_BEGIN, _PEM_END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
+_PEM_BLOCK = re.compile(_PEM_BEGIN + rb"([A-Za-z0-9+/=\s]+)" + _PEM_END + rb"\n?")
 _SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
 
@@ -32,7 +35,8 @@ def make_trust_variables(certificate: bytes, environment: Mapping[str, str], fol
     """Write files of authorities into `folder`, and return the variables that name them.
 
     A file holds the authorities that `environment` named for the variable, or else the system's, and `certificate`
-    (PEM). Raises OSError: the folder, or a file that the environment names, cannot be used.
+    (PEM), which replaces its predecessors of the same name. Raises OSError: the folder, or a file that the environment
+    names, cannot be used.
     """
     variables = {}
     for name in (*BUNDLE_VARIABLES, ADDED_VARIABLE):
@@ -42,6 +46,12 @@ def make_trust_variables(certificate: bytes, environment: Mapping[str, str], fol
             trusted = b"" if name == ADDED_VARIABLE else _system_authorities()
         variables[name] = str(_write_bundle(folder, trusted, certificate))
     return variables
+
+
+def find_trusted_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the files of authorities that `environment` names for programs."""
+    names = (environment.get(name) for name in (*BUNDLE_VARIABLES, ADDED_VARIABLE))
+    return tuple(dict.fromkeys(Path(name) for name in names if name))
 
 
 def make_java_truststore(certificates: bytes, folder: Path) -> Path:
@@ -68,12 +78,25 @@ def make_java_truststore(certificates: bytes, folder: Path) -> Path:
 
 def _write_bundle(folder: Path, trusted: bytes, certificate: bytes) -> Path:
     """Write the file under the name of its content, so that programs which run keep theirs."""
+    trusted = _remove_predecessors(trusted, certificate)
     if certificate not in trusted:
         trusted = trusted.rstrip(b"\n") + b"\n" + certificate if trusted else certificate
     path = folder / f"trust-{hashlib.sha256(trusted).hexdigest()[:16]}.pem"
     if not path.exists():
         write_public_file(path, trusted)
     return path
+
+
+def _remove_predecessors(trusted: bytes, certificate: bytes) -> bytes:
+    """Return `trusted` without other certificates of the same authority: it was renewed, perhaps because others could
+    read its key."""
+    from cryptography import x509
+
+    name = x509.load_pem_x509_certificate(certificate).subject.public_bytes()
+    for block in _PEM_BLOCK.finditer(trusted):
+        if block[0].strip() != certificate.strip() and name in binascii.a2b_base64(block[1]):
+            trusted = trusted.replace(block[0], b"")
+    return trusted
 
 
 def _system_authorities() -> bytes:

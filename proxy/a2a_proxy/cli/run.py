@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import signal
 import socket
@@ -21,6 +20,7 @@ from a2a_proxy.capture.file_layout import SessionFile
 from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.record_format import START_POSITION, Position
 from a2a_proxy.cli.capture_watch import CaptureState, CaptureWatch
+from a2a_proxy.cli.command.process_table import read_sockets
 from a2a_proxy.cli.config import ProxyConfig
 from a2a_proxy.cli.console import Console, StartInfo, make_console
 from a2a_proxy.cli.end_signals import end_signals
@@ -37,6 +37,8 @@ from a2a_proxy.recording.names import recording_name
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.file_limit import raise_file_limit
+from a2a_proxy.relay.host_patterns import PRIVATE
 from a2a_proxy.relay.hosts import ResolvedUpstreams, find_self_loop
 from a2a_proxy.relay.route import Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
@@ -45,15 +47,13 @@ from a2a_proxy.relay.tls import key_log_file
 
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
-_SOCKET_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_LISTEN = "0A"
-"""State of a listening socket in these tables."""
 _DRAIN_NOTE_SECONDS = 1.0
 """Seconds between lines that report the remaining amount."""
 _STALLED_DISK_SECONDS = 30.0
 """Seconds after which a disk that writes nothing is not waited for any more."""
 _QUIET_SECONDS = 0.3
 """Seconds of waiting without a message."""
+_PRIVATE_WORDS = "this machine and private networks"
 
 
 ProxyWork = Callable[[list[str]], Coroutine[None, None, None]]
@@ -66,6 +66,7 @@ def run_proxy(config: ProxyConfig) -> int:
     Raises:
         UserError: the proxy cannot start; nothing has been created.
     """
+    raise_file_limit()
     return run_loop(ProxyRun(config).run())
 
 
@@ -293,7 +294,7 @@ class ProxyRun:
         """Warn the user of upstreams on this machine without a listening process. The proxy does not dial them to find
         out, because an agent would see a connection that no client made.
         """
-        ports = _listening_ports()
+        ports = {each.local[1] for each in read_sockets() if each.listening}
         for route in self._config.routes:
             for upstream in filter(None, (route.upstream, route.grpc)):
                 if ports and upstream.port not in ports and is_local(upstream.host.lower()):
@@ -306,7 +307,7 @@ class ProxyRun:
         policy = self._config.interception
         if policy is None:
             return
-        hosts = ", ".join(pattern.text for pattern in policy.intercept)
+        hosts = ", ".join(_PRIVATE_WORDS if each.text == PRIVATE else each.text for each in policy.intercept)
         if self._work is not None:
             self._console.show_note(f"TLS to {hosts} is opened", loud=False)
         else:
@@ -442,18 +443,6 @@ class ProxyRun:
         keeper.kill()
         self._console.show_note("stopped before everything was recorded", "finish with: a2a-inspect recover")
         return 0
-
-
-def _listening_ports() -> set[int]:
-    """Return the TCP ports with a listening socket in this network namespace; empty if the system does not tell."""
-    ports = set()
-    for table in _SOCKET_TABLES:
-        with contextlib.suppress(OSError, ValueError):
-            for line in table.read_text().splitlines()[1:]:
-                _, address, _, state, *_ = line.split()
-                if state == _LISTEN:
-                    ports.add(int(address.rpartition(":")[2], 16))
-    return ports
 
 
 def _unrecorded_bytes(keeper: RecorderKeeper) -> int:

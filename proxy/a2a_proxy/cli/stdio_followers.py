@@ -44,6 +44,7 @@ class FollowersJob(msgspec.Struct, frozen=True):
 
 def main() -> int:
     """Follow until the session is recorded and all followers have seen it, or their time is up."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())  # the relay blocks signals because it waits for them
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lower_priority()

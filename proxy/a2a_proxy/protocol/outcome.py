@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from a2a_proxy.model.exchange import Exchange
 
+FAILED_OUTCOMES = ("error", "cut", "refused")
+"""Outcomes of calls that failed."""
+
 
 def outcome_of(exchange: Exchange) -> str:
     """Return the outcome in one word: `live` while open, `refused` (by the proxy), `ok`, `error` (the agent returned an

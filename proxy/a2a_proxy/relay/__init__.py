@@ -13,6 +13,7 @@ One connection:
 - `tunnel`: a client of the forward proxy that sends CONNECT
 - `forward`: a client of the forward proxy, with one connection after another
 - `client_tls`: the TLS handshake with a client
+- `tls_transport`: one TLS connection, each direction of which ends by itself
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection
 - `refusal`: the response to a client without an upstream
@@ -27,6 +28,7 @@ State of a listener:
 - `listener_state`: upstreams, learned routes, card-rewriting policy
 - `edits`: the editors, which change bytes (package)
 - `journal_buffer`: journal records of several threads
+- `file_limit`: the limit of open files
 
 Addresses and sockets:
 - `bind`: creates listening sockets

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import socket
 import ssl
@@ -17,13 +16,12 @@ from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.route import format_address
 from a2a_proxy.relay.tls import HTTP1, HTTP2, describe_handshake
+from a2a_proxy.relay.tls_transport import TlsTransport
 from a2a_proxy.wire.client_hello import ClientHello, HelloGap
 from a2a_proxy.wire.detect import TLS_BYTE
 
 HANDSHAKE_SECONDS = 10.0
 """Seconds that a client may take for its ClientHello, and again for the rest of the handshake."""
-SHUTDOWN_SECONDS = 30.0
-"""Seconds that a client may take to read the last bytes and complete the closing of a TLS connection."""
 LISTENER_PROTOCOLS = (HTTP1, HTTP2)
 """The protocols of a listener, the preferred first: agent cards are edited in HTTP/1.1; gRPC clients offer h2 alone."""
 
@@ -51,45 +49,20 @@ class ServerContexts(Protocol):
         """Return such a context, created if there is none. Called in a thread. Raises OSError."""
 
 
-class _AlertingConnection(ssl.SSLObject):
-    """Keeps the alert for the peer if the handshake fails, because asyncio closes the connection without sending it."""
-
-    outgoing: ssl.MemoryBIO
-
-    def do_handshake(self) -> None:
-        """Continue the handshake. The SSLError of a failure has the bytes to send as `alert`."""
-        try:
-            super().do_handshake()
-        except ssl.SSLWantReadError:
-            raise
-        except ssl.SSLError as error:
-            error.alert = self.outgoing.read()  # type: ignore[attr-defined]
-            raise
-
-
-class _AlertingContext(ssl.SSLContext):
-    sslobject_class = _AlertingConnection
-
-    def wrap_bio(
-        self,
-        incoming: ssl.MemoryBIO,
-        outgoing: ssl.MemoryBIO,
-        server_side: bool = False,
-        server_hostname: str | bytes | None = None,
-        session: ssl.SSLSession | None = None,
-    ) -> ssl.SSLObject:
-        """Return the connection, which knows where its alert is."""
-        connection = super().wrap_bio(incoming, outgoing, server_side, server_hostname, session)
-        assert isinstance(connection, _AlertingConnection)
-        connection.outgoing = outgoing
-        return connection
-
-
 def create_server_context(protocols: tuple[str, ...]) -> ssl.SSLContext:
     """Return a context without a certificate that prefers these ALPN protocols in this order."""
-    context = _AlertingContext(ssl.PROTOCOL_TLS_SERVER)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.set_alpn_protocols(list(protocols))
     return context
+
+
+class HandshakeFailure(msgspec.Struct, frozen=True):
+    """Why a client was closed before its TLS connection was established."""
+
+    reason: str
+    """The reason for the recording: `the client closed the connection`."""
+    note: ConsoleNote
+    """The line for the user."""
 
 
 Begin = Callable[[TlsFacts | None], asyncio.Protocol]
@@ -107,148 +80,155 @@ class ClientTls:
         self._trust_hint = trust_hint
         self._required = required
 
-    async def accept(self, sock: socket.socket, begin: Begin, show_note: Callable[[ConsoleNote], None]) -> None:
+    async def accept(self, sock: socket.socket, begin: Begin, fail: Callable[[HandshakeFailure], None]) -> None:
         """Give an accepted connection to the protocol of `begin`, after the handshake if the client speaks TLS.
 
-        A client whose handshake fails is closed, with a note to the user. A client that is gone is closed silently.
+        A client whose handshake fails is closed, and `fail` is called. A client that is gone is closed silently.
         """
-        accepted = _Accepted(begin)
+        accepted = _Accepted()
         try:
             first = await peek_bytes(sock, bool, 1, None)
             if first and first[0] == TLS_BYTE:
-                note = await self._accept_tls(sock, accepted)
+                failure = await self._accept_tls(sock, accepted, begin)
             elif self._required and first:
-                note = ConsoleNote(
+                failure = _fail(
+                    "the client speaks no TLS and --client-ca asks for its certificate",
                     f"a client without TLS was refused at {_local_address(sock)}: --client-ca asks for its certificate",
                     "let the client use https:// and a certificate",
-                    loud=True,
                 )
             else:
-                note = None
-                await asyncio.get_running_loop().connect_accepted_socket(lambda: accepted, sock)
-            if note is not None:
-                show_note(note)
+                failure = None
+                await accepted.adopt(sock, lambda: begin(None))
+            if failure is not None:
+                fail(failure)
         except OSError:
             return
         finally:
-            if not accepted.is_established:
+            if not accepted.is_adopted:
                 sock.close()
 
-    async def _accept_tls(self, sock: socket.socket, accepted: _Accepted) -> ConsoleNote | None:
+    async def _accept_tls(self, sock: socket.socket, accepted: _Accepted, begin: Begin) -> HandshakeFailure | None:
         """Complete the handshake, or return the reason why that is impossible."""
         where = _local_address(sock)
         hello = await peek_hello(sock, HANDSHAKE_SECONDS)
         if hello is HelloGap.INCOMPLETE:
-            return ConsoleNote(
+            return _fail(
+                "the client sent only a part of its ClientHello",
                 f"a client of {where} began a TLS handshake and sent only a part of its ClientHello",
                 "the client, or a proxy between, must send the rest",
-                loud=True,
             )
         if isinstance(hello, HelloGap):
             sock.send(_DECODE_ERROR)
-            return ConsoleNote(
+            return _fail(
+                "the client's bytes begin like TLS and are no ClientHello",
                 f"a client of {where} sent bytes that begin like TLS and are no ClientHello",
                 "the client must speak TLS or plain HTTP there",
-                loud=True,
             )
         name = hello.server_name or _certificate_host(sock)
-        accepted.server_name = hello.server_name
-        return await self._shake_hands(sock, accepted, name, LISTENER_PROTOCOLS, self._trust_hint)
+        return await self._shake_hands(sock, accepted, begin, hello, name, LISTENER_PROTOCOLS, self._trust_hint)
 
     async def intercept(
         self, sock: socket.socket, begin: Begin, hello: ClientHello, name: str, protocols: tuple[str, ...]
-    ) -> ConsoleNote | None:
+    ) -> HandshakeFailure | None:
         """Complete the handshake with a client that takes this connection for one to the host `name`.
 
         Returns None if the protocol of `begin` has the connection, or the reason why that is impossible; the connection
         is then closed. Raises OSError if the client is gone.
         """
-        accepted = _Accepted(begin)
-        accepted.server_name = hello.server_name
+        accepted = _Accepted()
         try:
             hint = f"{self._trust_hint}; to leave it unread: --pass {name}"
-            return await self._shake_hands(sock, accepted, name, protocols, hint)
+            return await self._shake_hands(sock, accepted, begin, hello, name, protocols, hint)
         finally:
-            if not accepted.is_established:
+            if not accepted.is_adopted:
                 sock.close()
 
     async def _shake_hands(
-        self, sock: socket.socket, accepted: _Accepted, name: str, protocols: tuple[str, ...], trust_hint: str
-    ) -> ConsoleNote | None:
+        self,
+        sock: socket.socket,
+        accepted: _Accepted,
+        begin: Begin,
+        hello: ClientHello,
+        name: str,
+        protocols: tuple[str, ...],
+        trust_hint: str,
+    ) -> HandshakeFailure | None:
         """Complete the handshake with a certificate for `name`, or return the reason why that is impossible."""
-        where, loop = _local_address(sock), asyncio.get_running_loop()
+        where = _local_address(sock)
         server = self._contexts.find_context(name, protocols)
         if server is None:
             try:
+                loop = asyncio.get_running_loop()
                 server = await loop.run_in_executor(None, self._contexts.make_context, name, protocols)
             except OSError as error:
                 text = f"cannot create a certificate for {name}: {(error.strerror or str(error)).lower()}"
-                return ConsoleNote(
-                    text, "check the disk and the permissions of the folder for temporary files", loud=True
-                )
-        accepted.certificate = server.certificate
-        with sock.dup() as spare:  # a failed handshake closes the other one before its alert is sent
-            try:
-                await loop.connect_accepted_socket(
-                    lambda: accepted,
-                    sock,
-                    ssl=server.context,
-                    ssl_handshake_timeout=HANDSHAKE_SECONDS,
-                    ssl_shutdown_timeout=SHUTDOWN_SECONDS,
-                )
-            except OSError as error:
-                with contextlib.suppress(OSError):
-                    spare.send(getattr(error, "alert", b""))
-                return _explain_error(error, where, name, trust_hint)
-            except ValueError:  # Python decodes the names as UTF-8
-                text = f"a client's certificate cannot be read at {where}"
-                return ConsoleNote(text, "its names must be text: give the client another one", loud=True)
+                return _fail(text, text, "check the disk and the permissions of the folder for temporary files")
+        transport = TlsTransport(server.context, server_side=True)
+        await accepted.adopt(sock, lambda: transport)
+        try:
+            await transport.shake_hands(HANDSHAKE_SECONDS)
+        except OSError as error:
+            return _explain_error(error, where, name, trust_hint)
+        except ValueError:  # Python decodes the names as UTF-8
+            text = "a client's certificate cannot be read"
+            return _fail(text, f"{text} at {where}", "its names must be text: give the client another one")
+        facts = describe_handshake(transport.ssl_object, hello.server_name, server.certificate)
+        transport.begin(begin(facts))
         return None
 
 
 class _Accepted(asyncio.Protocol):
-    """Handles a connection until it is established; then the protocol of `begin` replaces it."""
+    """Gives an accepted socket to a protocol."""
 
-    def __init__(self, begin: Begin) -> None:
-        self._begin = begin
-        self.is_established = False
-        self.server_name = ""
-        self.certificate: CertificateFacts | None = None
+    def __init__(self) -> None:
+        self.is_adopted = False
+        """Whether a transport has the socket."""
+        self._make: Callable[[], asyncio.Protocol]
+
+    async def adopt(self, sock: socket.socket, make: Callable[[], asyncio.Protocol]) -> None:
+        """Give the socket to the protocol that `make` returns, which is called once there is a transport."""
+        self._make = make
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: self, sock)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin the connection: a TLS handshake is complete."""
-        self.is_established = True
-        ssl_object = transport.get_extra_info("ssl_object")
-        facts = None
-        if ssl_object is not None:
-            facts = describe_handshake(ssl_object, self.server_name, self.certificate)
-        protocol = self._begin(facts)
+        """Begin the connection."""
+        self.is_adopted = True
+        protocol = self._make()
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
 
 
-def _explain_error(error: OSError, where: str, name: str, trust_hint: str) -> ConsoleNote:
-    """Return a line about a failed handshake."""
+def _fail(reason: str, text: str, hint: str) -> HandshakeFailure:
+    return HandshakeFailure(reason, ConsoleNote(text, hint, loud=True))
+
+
+def _explain_error(error: OSError, where: str, name: str, trust_hint: str) -> HandshakeFailure:
+    """Return the reason of a failed handshake, and a line about it."""
     if not isinstance(error, ssl.SSLError):
         text = f"a client of {where} closed the connection during the TLS handshake for {name}"
-        return ConsoleNote(text, f"if it does not accept the certificate: {trust_hint}", loud=True)
+        hint = f"if it does not accept the certificate: {trust_hint}"
+        return _fail(f"the client closed the connection; {hint}", text, hint)
     if isinstance(error, ssl.SSLCertVerificationError):
-        return ConsoleNote(
-            f"a client's certificate was refused at {where}: {error.verify_message.lower()}",
+        reason = error.verify_message.lower()
+        return _fail(
+            f"the client's certificate was refused: {reason}",
+            f"a client's certificate was refused at {where}: {reason}",
             "use a certificate that an authority of --client-ca has issued",
-            loud=True,
         )
     reason = (error.reason or str(error)).replace("_", " ").lower()
     if "peer did not return a certificate" in reason:
-        text = f"a client without a certificate was refused at {where}: --client-ca asks for one"
-        return ConsoleNote(text, "give the client a certificate that an authority of that file has issued", loud=True)
+        return _fail(
+            "the client presented no certificate, and --client-ca asks for one",
+            f"a client without a certificate was refused at {where}: --client-ca asks for one",
+            "give the client a certificate that an authority of that file has issued",
+        )
     if any(alert in reason for alert in _REFUSALS):
-        text = f"a client of {where} refused the proxy's certificate for {name}: {reason}"
-        return ConsoleNote(text, trust_hint, loud=True)
-    return ConsoleNote(
+        text = f"refused the proxy's certificate for {name}: {reason}"
+        return _fail(f"the client {text}; {trust_hint}", f"a client of {where} {text}", trust_hint)
+    return _fail(
+        reason,
         f"the TLS handshake with a client of {where} failed: {reason}",
         "the client must speak TLS 1.2 or 1.3 there, or plain HTTP",
-        loud=True,
     )
 
 

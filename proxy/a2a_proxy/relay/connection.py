@@ -30,6 +30,7 @@ from a2a_proxy.relay.connection_editing import (
 from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
+from a2a_proxy.relay.file_limit import SpareFile
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
@@ -37,6 +38,7 @@ from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream, explain_ha
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
 
 if TYPE_CHECKING:
+    from a2a_proxy.relay.tls_transport import TlsTransport
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
@@ -50,11 +52,8 @@ LINGER_SECONDS = 1.0
 """Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
 """Bytes of a client that are kept until the agent has proved to speak HTTP/2."""
-HALF_CLOSE_SECONDS = 5.0
-"""Seconds that an upstream behind TLS may take to answer a client that has sent FIN."""
-HALF_CLOSE_POLL_SECONDS = 0.1
-QUIET_AFTER_ANSWER_NS = 500_000_000
-"""Nanoseconds of silence after which an upstream that sent the last bytes is taken to have answered."""
+HANDSHAKE_FAILED = "TLS handshake failed: "
+"""How the reason of a connection begins that ended in its TLS handshake."""
 
 _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 """The beginning of a request that only a forward proxy can answer (RFC 9112, 3.2)."""
@@ -62,6 +61,7 @@ _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
 _PASSED = ChunkKind.PASSED
+_CUT = b"TLS ended by the agent without close_notify"
 
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
@@ -83,6 +83,7 @@ class RelayContext(msgspec.Struct, frozen=True):
     """Whether this process listens on one of the addresses, with this port."""
     process_of: Callable[[str], ClientProcess | None]
     """Returns the process of the client at an address (`host:port`), or None."""
+    spare_file: SpareFile
     proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -101,6 +102,7 @@ class Leg(asyncio.Protocol):
         "fin_received",
         "fin_sent",
         "forward",
+        "is_cut",
         "is_full",
         "is_lost",
         "last_received_at",
@@ -131,7 +133,9 @@ class Leg(asyncio.Protocol):
         self.fin_sent = False
         """Whether FIN was sent to the peer."""
         self.tls = False
-        """Whether this leg uses TLS, which has no half-close here."""
+        """Whether this leg uses TLS."""
+        self.is_cut = False
+        """Whether the peer ended TLS without close_notify, so that its last bytes may be missing."""
         self._connection_number = connection.number
         self._append = connection.context.append
         self._clock = connection.context.clock
@@ -157,9 +161,13 @@ class Leg(asyncio.Protocol):
         """Pass on the peer's FIN; the other direction stays open."""
         if not self.fin_received:
             self.fin_received = True
-            self.record_chunk(_EOF)
+            self.is_cut = self.tls and cast("TlsTransport", self.transport).is_cut
+            if self.is_cut and self.direction is Direction.TO_CLIENT:
+                self.record_chunk(_RESET, _CUT)
+            else:  # many clients send no close_notify, and no request ends with the connection
+                self.record_chunk(_EOF)
             self.connection.on_fin(self)
-        return not self.tls
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the end of the leg: closed by the relay (`exc` is None) or broken."""
@@ -169,9 +177,8 @@ class Leg(asyncio.Protocol):
             rest = b"" if self.fin_received or self.tls else tcp.read_unread(self.transport)
             if rest:
                 self.data_received(rest)
-            self.record_chunk(_RESET, str(exc).encode(errors="replace"))
-            if isinstance(exc, ssl.SSLError):
-                self.connection.on_tls_error(self, exc)
+            reason = self.connection.explain_tls_error(self, exc) if isinstance(exc, ssl.SSLError) else ""
+            self.record_chunk(_RESET, (reason or str(exc)).encode(errors="replace"))
         self.connection.on_leg_lost(self)
 
     def pause_writing(self) -> None:
@@ -214,10 +221,13 @@ class Leg(asyncio.Protocol):
         if self.is_alive and not self.fin_sent:
             self.transport.write(data)  # type: ignore[union-attr]
 
-    def write_eof(self) -> None:
-        """Send FIN after the buffered bytes."""
-        if self.is_alive and not self.tls:
+    def write_eof(self, *, cut: bool = False) -> None:
+        """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be missing."""
+        if self.is_alive:
             self.fin_sent = True
+            if cut and self.tls:
+                cast("TlsTransport", self.transport).cut()
+                return
             with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
                 self.transport.write_eof()  # type: ignore[union-attr]
 
@@ -325,15 +335,7 @@ class ProxyConnection:
             self._join_agent(leg.transport)
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
-        client = tcp.socket_name(transport, "peername")
-        facts = ConnectionFacts(
-            client,
-            tcp.socket_name(transport, "sockname"),
-            self._route.upstream.text,
-            tls=self.client_tls,
-            forwarded=self._listener.forwarded,
-            client_process=self.context.process_of(client),
-        )
+        facts = self._facts(tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"))
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._refusal_reason:
             self._refuse_client(self._refusal_reason)
@@ -351,6 +353,16 @@ class ProxyConnection:
         self.client.forward = self._choose_upstream
         if not self._route.upstream.tls:  # over TLS the handshake depends on the protocol that the client speaks
             self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._start_dial, self._route.upstream)
+
+    def _facts(self, client: str, listen: str) -> ConnectionFacts:
+        return ConnectionFacts(
+            client,
+            listen,
+            self._route.upstream.text,
+            tls=self.client_tls,
+            forwarded=self._listener.forwarded,
+            client_process=self.context.process_of(client),
+        )
 
     def _choose_upstream(self, data: bytes) -> None:
         self._held_data.append(data)
@@ -549,14 +561,9 @@ class ProxyConnection:
             return
         other = self.other_leg(leg)
         self._flush_held_data(leg)
-        other.write_eof()
-        if other.fin_received:
-            if not other.delayed:
-                self.close()
-        elif other.tls and other is self.client:
+        other.write_eof(cut=leg.is_cut)
+        if other.fin_received and not other.delayed:
             self.close()
-        elif other.tls:
-            self._close_when_answered(self.context.loop.time() + HALF_CLOSE_SECONDS)
 
     def _flush_held_data(self, leg: Leg) -> None:
         """Forward the held bytes of `leg`, because its peer sends no more."""
@@ -566,24 +573,22 @@ class ProxyConnection:
         if self._editing is not None:
             self.record_edits(self._editing.feed_eof(leg.direction))
 
-    def _close_when_answered(self, deadline: float) -> None:
-        """Close the connection once the upstream has answered or its time is up. A client that sent FIN has usually
-        closed; a half-close cannot be passed on over TLS."""
-        if self.agent.is_lost:
-            return
-        now = self.context.loop.time()
-        quiet = self.quiet_since
-        if now >= deadline or (quiet is not None and self.context.clock() - quiet >= QUIET_AFTER_ANSWER_NS):
-            self.close()
-        else:
-            self.context.loop.call_later(HALF_CLOSE_POLL_SECONDS, self._close_when_answered, deadline)
+    def explain_tls_error(self, leg: Leg, error: ssl.SSLError) -> str:
+        """Tell the user why an upstream refused TLS after the handshake, as for a missing certificate with TLS 1.3, and
+        return the reason for the recording; empty for other errors."""
+        if leg is not self.agent or leg.received_bytes:
+            return ""
+        reason = explain_handshake_error(error, self._upstream, ())
+        text = f"no connection to {self._upstream.text}: {reason}"
+        self.context.show_note(ConsoleNote(text, reason.hint, loud=True))
+        return f"{HANDSHAKE_FAILED}{str(reason).removeprefix('the TLS handshake failed: ')}"
 
-    def on_tls_error(self, leg: Leg, error: ssl.SSLError) -> None:
-        """Tell the user why an upstream refused TLS after the handshake, as for a missing certificate with TLS 1.3."""
-        if leg is self.agent and not leg.received_bytes:
-            reason = explain_handshake_error(error, self._upstream, ())
-            text = f"no connection to {self._upstream.text}: {reason}"
-            self.context.show_note(ConsoleNote(text, reason.hint, loud=True))
+    def record_failed_handshake(self, client: str, listen: str, reason: str) -> None:
+        """Record a client that connected from `client` to `listen` (both `host:port`), and whose TLS handshake failed.
+        Such a connection has no legs."""
+        self.client.record_chunk(_OPEN, msgspec.json.encode(self._facts(client, listen)))
+        self.client.record_chunk(_RESET, f"{HANDSHAKE_FAILED}{reason}".encode(errors="replace"))
+        self._finish_connection()
 
     def on_leg_lost(self, leg: Leg) -> None:
         """Handle a closed leg."""
@@ -658,8 +663,9 @@ class ProxyConnection:
         self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
-        from a2a_proxy.relay.problem import unreachable
-        from a2a_proxy.relay.refusal import make_refusal
+        with self.context.spare_file.lend():
+            from a2a_proxy.relay.problem import unreachable
+            from a2a_proxy.relay.refusal import make_refusal
 
         data = b"".join(self._held_data)
         if not self.client.is_alive or not data:

@@ -9,15 +9,16 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from a2a_proxy.relay.file_limit import HINT, is_file_limit
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import (
     CLIENT_CERTIFICATE_HINT,
     HTTP1,
     INSECURE_HINT,
-    Handshake,
     Tls,
     TlsError,
     Trust,
+    check_agreement,
     explain_handshake_error,
 )
 
@@ -28,9 +29,6 @@ DIAL_SECONDS = 10.0
 """Seconds for resolving and connecting together."""
 ADDRESS_SECONDS = 2.5
 """Seconds for one address if there are more."""
-
-SHUTDOWN_SECONDS = 2.0
-"""Seconds that an upstream may take to complete the closing of a TLS connection."""
 
 Factory = Callable[[], asyncio.Protocol]
 Target = dict[str, Any]
@@ -147,7 +145,7 @@ async def _use_socket(sock: socket.socket, connect: Connect) -> None:
     try:
         await connect({"sock": sock})
     except OSError as error:
-        raise DialError(_dial_error_reason(error)) from None
+        raise _dial_error(error) from None
 
 
 async def _dial_first_reachable(upstream: Upstream, connect: Connect, is_refused: IsRefused | None) -> None:
@@ -161,7 +159,7 @@ async def _dial_first_reachable(upstream: Upstream, connect: Connect, is_refused
             return
         except (OSError, TimeoutError) as error:
             if number == len(hosts):
-                raise DialError(_dial_error_reason(error)) from None
+                raise _dial_error(error) from None
 
 
 async def _connect_tcp(_: Upstream, factory: Factory, target: Target) -> None:
@@ -171,29 +169,33 @@ async def _connect_tcp(_: Upstream, factory: Factory, target: Target) -> None:
 async def _connect_tls(
     tls: Tls, protocols: tuple[str, ...], upstream: Upstream, factory: Factory, target: Target
 ) -> None:
-    shake = Handshake(factory, protocols)
+    from a2a_proxy.relay.tls_transport import TlsTransport
+
     try:
-        upstream.host.encode("idna")  # as the handshake does, but there the event loop logs the error
-    except UnicodeError:
+        upstream.host.encode("idna")  # as the handshake does, but there the error is one of many
+        context = await tls.get_context(protocols)
+        transport = TlsTransport(context, server_hostname=upstream.host)
+    except BaseException as error:
         if sock := target.get("sock"):
             sock.close()
-        raise TlsError(f"{upstream.host} is no name for which a certificate can be verified") from None
+        if isinstance(error, UnicodeError):
+            raise TlsError(f"{upstream.host} is no name for which a certificate can be verified") from None
+        raise
+    await asyncio.get_running_loop().create_connection(lambda: transport, **target)
     try:
-        await asyncio.get_running_loop().create_connection(
-            lambda: shake,
-            **target,
-            ssl=tls.get_context(protocols),
-            server_hostname=upstream.host,
-            ssl_shutdown_timeout=SHUTDOWN_SECONDS,
-        )
+        await transport.shake_hands()
     except ssl.SSLError as error:
         raise explain_handshake_error(error, upstream, protocols) from None
     except (ConnectionResetError, ConnectionAbortedError, BrokenPipeError):
         raise TlsError("it closed the connection during the TLS handshake", CLIENT_CERTIFICATE_HINT) from None
     except ValueError:  # Python decodes the names as UTF-8
         raise TlsError("its certificate cannot be read: a name in it is no text", INSECURE_HINT) from None
-    if shake.mismatch is not None:
-        raise shake.mismatch
+    try:
+        check_agreement(transport.ssl_object, protocols)
+    except TlsError:
+        transport.close()
+        raise
+    transport.begin(factory())
 
 
 async def _resolve_host(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> list[str]:
@@ -202,6 +204,10 @@ async def _resolve_host(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> 
     except (OSError, UnicodeError) as error:
         raise DialError(f"cannot resolve {upstream.host}: {_dial_error_reason(error)}") from None
     return list(dict.fromkeys(str(info[4][0]) for info in found))
+
+
+def _dial_error(error: Exception) -> DialError:
+    return DialError(_dial_error_reason(error), HINT if is_file_limit(error) else "")
 
 
 def _dial_error_reason(error: Exception) -> str:

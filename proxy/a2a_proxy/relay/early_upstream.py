@@ -39,9 +39,9 @@ class EarlyUpstream(asyncio.Protocol):
         self.transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Keep the FIN, and the connection open for the client's bytes. TLS has no half-close here."""
+        """Keep the FIN, and the connection open for the client's bytes."""
         self._fin_received = True
-        return self._ssl_object is None
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Keep the end of the connection."""

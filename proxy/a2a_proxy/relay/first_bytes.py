@@ -6,7 +6,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from a2a_proxy.wire.client_hello import MAX_HELLO_BYTES, ClientHello, HelloGap, read_client_hello
+from a2a_proxy.wire.client_hello import MAX_HELLO_BYTES, ClientHello, ClientHelloReader, HelloGap
 
 
 async def peek_bytes(
@@ -40,11 +40,12 @@ async def peek_bytes(
 
 async def peek_hello(sock: socket.socket, seconds: float) -> ClientHello | HelloGap:
     """Return the ClientHello with which a TLS client begins, or why there is none. Raises OSError as `peek_bytes`."""
-    return read_client_hello(await peek_bytes(sock, _has_hello, MAX_HELLO_BYTES, seconds))
+    reader = ClientHelloReader()
 
+    def has_hello(data: bytes) -> bool:
+        return reader.read(data) is not HelloGap.INCOMPLETE
 
-def _has_hello(data: bytes) -> bool:
-    return read_client_hello(data) is not HelloGap.INCOMPLETE
+    return reader.read(await peek_bytes(sock, has_hello, MAX_HELLO_BYTES, seconds))
 
 
 async def _wait_readable(sock: socket.socket) -> None:

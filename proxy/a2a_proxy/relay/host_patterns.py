@@ -21,14 +21,14 @@ class HostPattern(msgspec.Struct, frozen=True):
     """One pattern."""
 
     host: str
-    """Host in lower case, `*.` and the end of its name, `private` or `*`."""
+    """Host in lower case, `*.` and the end of its name, a network (`10.0.0.0/8`), `private` or `*`."""
     port: int = 0
     """Port, or 0 for all ports."""
 
     @property
     def text(self) -> str:
         """The pattern as a user writes it."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        host = f"[{self.host}]" if ":" in self.host and "/" not in self.host else self.host
         return f"{host}:{self.port}" if self.port else host
 
     @classmethod
@@ -40,6 +40,11 @@ class HostPattern(msgspec.Struct, frozen=True):
             raise RouteError(f"{text!r} is not a pattern for hosts", _HINT)
         return cls(_plain(found[1]), int(found[2] or 0))
 
+    @classmethod
+    def parse_network(cls, text: str) -> HostPattern:
+        """Parse a network, which names addresses only. Raises ValueError."""
+        return cls(str(ipaddress.ip_network(text, strict=False)))
+
     def matches(self, host: str, port: int, address: str = "") -> bool:
         """Return whether the pattern names this host and port. `address` is the host's IP address if it is known, which
         `private` needs for a name."""
@@ -48,6 +53,9 @@ class HostPattern(msgspec.Struct, frozen=True):
         name = _plain(host)
         if self.host == PRIVATE:
             return is_private(address or name)
+        if "/" in self.host:
+            found = _parse_address(address or name)
+            return found is not None and found in ipaddress.ip_network(self.host)
         if self.host.startswith("*."):
             return name.endswith(self.host[1:]) and len(name) >= len(self.host)
         return self.host in ("*", name)
@@ -78,12 +86,17 @@ def is_private(host: str) -> bool:
     """Return whether the host is `localhost`, or an address of this machine or a private network. Resolves no name."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
+    found = _parse_address(host)
+    return found is not None and (found.is_private or found.is_loopback or found.is_link_local)
+
+
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the address, an IPv4 address mapped into IPv6 as such, or None for a name."""
     try:
         found = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
-        return False
-    found = getattr(found, "ipv4_mapped", None) or found
-    return found.is_private or found.is_loopback or found.is_link_local
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def _plain(host: str) -> str:

@@ -17,13 +17,15 @@ from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
+from a2a_proxy.relay.file_limit import SpareFile, file_limit_note, is_file_limit
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
+from a2a_proxy.relay.tcp import socket_names
 from a2a_proxy.relay.tls import Tls
 
 if TYPE_CHECKING:
-    from a2a_proxy.relay.client_tls import ClientTls
+    from a2a_proxy.relay.client_tls import ClientTls, HandshakeFailure
     from a2a_proxy.relay.forward import ForwardClient
     from a2a_proxy.relay.tunnel import Interception
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
@@ -102,6 +104,7 @@ class Relay:
         self._forward_sockets: list[tuple[Listen, list[socket.socket]]] = []
         self._reserved_addresses: list[str] = []
         self._forward_clients: set[ForwardClient] = set()
+        self._spare_file = SpareFile()
         self._connections: set[ProxyConnection] = set()
         self._accept_tasks: set[asyncio.Task[object]] = set()
         self._connection_count = self._bytes_to_agent = self._bytes_to_client = self._accept_errors = 0
@@ -180,6 +183,7 @@ class Relay:
             self._show_note_once,
             self._is_own,
             self._process_of,
+            self._spare_file,
             self._proxy,
         )
         for listener, sockets in self._sockets:
@@ -255,8 +259,10 @@ class Relay:
                 return
             except ConnectionAbortedError:
                 continue
-            except OSError:
+            except OSError as error:
                 self._pause_accepting(sock, begin)
+                if is_file_limit(error):
+                    self._show_note_once(file_limit_note())
                 return
             client.setblocking(False)
             begin(client)
@@ -269,7 +275,8 @@ class Relay:
     def _begin_connection(self, client: socket.socket, listener: ListenerState) -> None:
         if self._client_tls is not None:
             begin = partial(self._begin_after_handshake, listener)
-            self._accept_later(self._client_tls.accept(client, begin, self._show_note_once))
+            fail = partial(self._record_failed_handshake, listener, *socket_names(client))
+            self._accept_later(self._client_tls.accept(client, begin, fail))
             return
         connection = self._open_connection(listener)
         task = self._context.loop.create_task(self._adopt_client(client, connection))
@@ -308,7 +315,15 @@ class Relay:
         origin = partial(self._open_origin, listen)
         try:
             await self._learn_process(client)
-            begin = await peek_bytes(client, lambda data: not tunnel.METHOD.startswith(data), len(tunnel.METHOD), None)
+
+            def is_enough(data: bytes) -> bool:
+                return not tunnel.METHOD.startswith(data)
+
+            while begin := await peek_bytes(client, is_enough, len(tunnel.METHOD), None):
+                empty = len(begin) - len(begin.lstrip(b"\r\n"))  # empty lines before a request (RFC 9112 2.2)
+                if not empty:
+                    break
+                client.recv(empty)
             if begin == tunnel.METHOD:
                 await tunnel.Tunnel(client, self._context, origin, self._interception).run()
                 return
@@ -343,6 +358,12 @@ class Relay:
         connection.client_tls = tls
         return connection.client
 
+    def _record_failed_handshake(
+        self, listener: ListenerState, client: str, listen: str, failure: HandshakeFailure
+    ) -> None:
+        self._show_note_once(failure.note)
+        self._open_connection(listener).record_failed_handshake(client, listen, failure.reason)
+
     async def _adopt_client(self, client: socket.socket, connection: ProxyConnection) -> None:
         try:
             await self._learn_process(client)
@@ -374,6 +395,7 @@ class Relay:
             for connection in list(self._connections):
                 connection.abort()
             await asyncio.sleep(0)
+        self._spare_file.close()
 
     def _close_quiet_connections(self) -> None:
         now = self._clock()

@@ -33,8 +33,19 @@ def tune_socket(transport: asyncio.Transport) -> None:
 
 def socket_name(transport: asyncio.BaseTransport, which: str) -> str:
     """Return `host:port` of `peername` or `sockname`; empty if the socket is closed."""
-    connection = transport.get_extra_info(which)
+    try:
+        connection = transport.get_extra_info(which)
+    except AttributeError:  # uvloop's transport, after its connection was lost
+        return ""
     return format_address(connection[0], connection[1]) if connection else ""
+
+
+def socket_names(sock: socket.socket) -> tuple[str, str]:
+    """Return the peer's address and the own one, both `host:port`; empty if the peer is gone."""
+    try:
+        return format_address(*sock.getpeername()[:2]), format_address(*sock.getsockname()[:2])
+    except OSError:
+        return "", ""
 
 
 def unsent_bytes(transport: asyncio.Transport) -> int:

@@ -10,7 +10,7 @@ import os
 import ssl
 import sys
 from collections import OrderedDict
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -51,6 +51,8 @@ class Trust(msgspec.Struct, frozen=True):
     """Whether any certificate is accepted."""
     own: CertificateFiles | None = None
     """The certificate for upstreams that ask for one."""
+    of_clients: tuple[Path, ...] = ()
+    """Files of CA certificates that clients trust, and the proxy for them. Unreadable ones are left out."""
 
 
 class TlsError(Exception):
@@ -69,11 +71,13 @@ class Tls:
         self._trust = trust
         self._contexts: OrderedDict[tuple[str, ...], ssl.SSLContext] = OrderedDict()
 
-    def get_context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
-        """Return the context that offers exactly these protocols. Raises RouteError if the CA file cannot be read."""
+    async def get_context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
+        """Return the context that offers exactly these protocols. It is created in a thread, because reading the
+        trusted certificates takes many milliseconds. Raises RouteError if the CA file cannot be read."""
         context = self._contexts.get(protocols)
         if context is None:
-            context = self._contexts[protocols] = self._make_context(protocols)
+            context = await asyncio.get_running_loop().run_in_executor(None, self._make_context, protocols)
+            self._contexts[protocols] = context
             if len(self._contexts) > MAX_CONTEXTS:
                 self._contexts.popitem(last=False)
         self._contexts.move_to_end(protocols)
@@ -82,12 +86,15 @@ class Tls:
     def prepare_contexts(self) -> None:
         """Create the contexts for one protocol now. Raises RouteError if the CA file cannot be read."""
         for protocol in _PROTOCOL_NAMES:
-            self.get_context((protocol,))
+            self._contexts[protocol,] = self._make_context((protocol,))
 
     def _make_context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
         context = _create_client_context()
         if self._trust.ca is not None:
             load_authorities(context, self._trust.ca)
+        for path in self._trust.of_clients:
+            with suppress(OSError):  # ssl.SSLError too: the file has no certificate
+                context.load_verify_locations(path)
         if self._trust.own is not None:
             load_certificate(context, self._trust.own)
         if self._trust.insecure:
@@ -219,24 +226,11 @@ def format_time(seconds: float) -> str:
     return f"{datetime.datetime.fromtimestamp(seconds, datetime.UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
-class Handshake(asyncio.Protocol):
-    """Handles a connection until the negotiated protocol is known; then the protocol of `factory` replaces it."""
-
-    def __init__(self, factory: Callable[[], asyncio.Protocol], protocols: tuple[str, ...]) -> None:
-        self._factory = factory
-        self._protocols = protocols
-        self.mismatch: TlsError | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Check the negotiated protocol: the handshake is complete."""
-        agreed = transport.get_extra_info("ssl_object").selected_alpn_protocol()
-        if agreed in self._protocols or (agreed is None and (HTTP1 in self._protocols or not self._protocols)):
-            protocol = self._factory()
-            transport.set_protocol(protocol)
-            protocol.connection_made(transport)
-        else:
-            self.mismatch = protocol_mismatch(self._protocols)
-            transport.abort()  # type: ignore[attr-defined]
+def check_agreement(connection: ssl.SSLObject, protocols: tuple[str, ...]) -> None:
+    """Raise TlsError if the upstream has chosen none of the protocols that were offered to it."""
+    agreed = connection.selected_alpn_protocol()
+    if agreed not in protocols and (agreed is not None or (protocols and HTTP1 not in protocols)):
+        raise protocol_mismatch(protocols)
 
 
 def protocol_mismatch(protocols: tuple[str, ...]) -> TlsError:

@@ -9,6 +9,7 @@ import msgspec
 
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.recording.read.rows import SessionFacts, SessionRow
+from a2a_proxy.relay.route import format_address
 from a2a_proxy.telemetry.attributes import split_address
 from a2a_proxy.telemetry.call_facts import CardIdentity
 from a2a_proxy.telemetry.values import SERVICE_NAME, Attributes, cut_text
@@ -69,7 +70,7 @@ def _address_name(connection: Connection) -> str:
     host, port = split_address(connection.upstream)
     if not host or port is None:
         return connection.upstream
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return format_address(host, port)
 
 
 def is_service_named(environ: Mapping[str, str]) -> bool:

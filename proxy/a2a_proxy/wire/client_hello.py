@@ -42,39 +42,69 @@ class _MalformedError(Exception):
 
 def read_client_hello(data: bytes) -> ClientHello | HelloGap:
     """Return the ClientHello with which `data` begins, or why there is none. Raises nothing, whatever the bytes are."""
-    try:
-        message = _join_records(data[:MAX_HELLO_BYTES])
-        if message is not None:
-            return _read_message(message)
-    except _MalformedError:
-        return HelloGap.MALFORMED
-    return HelloGap.MALFORMED if len(data) >= MAX_HELLO_BYTES else HelloGap.INCOMPLETE
+    return ClientHelloReader().read(data)
 
 
-def _join_records(data: bytes) -> bytes | None:
-    """Return the body of the first handshake message, which may be spread over records; None if it is incomplete."""
-    message, position = b"", 0
-    while position < len(data):
-        header = data[position : position + _RECORD_HEADER_SIZE]
+class ClientHelloReader:
+    """Reads one ClientHello that arrives in pieces, each byte of it once."""
+
+    def __init__(self) -> None:
+        self._message = bytearray()
+        """The handshake message, which may be spread over records."""
+        self._position = self._left = 0
+        """Bytes handled of the connection, and bytes left of the current record."""
+        self._found: ClientHello | HelloGap = HelloGap.INCOMPLETE
+
+    def read(self, data: bytes) -> ClientHello | HelloGap:
+        """Return the ClientHello with which `data` begins, or why there is none. `data` are all bytes so far: those of
+        the previous call, and more. Raises nothing, whatever the bytes are."""
+        if self._found is HelloGap.INCOMPLETE:
+            try:
+                message = self._join_records(data[:MAX_HELLO_BYTES])
+                if message is not None:
+                    self._found = _read_message(message)
+                elif len(data) >= MAX_HELLO_BYTES:
+                    self._found = HelloGap.MALFORMED
+            except _MalformedError:
+                self._found = HelloGap.MALFORMED
+        return self._found
+
+    def _join_records(self, data: bytes) -> bytes | None:
+        """Return the body of the first handshake message, or None if it is incomplete."""
+        while self._position < len(data):
+            if not self._left and not self._begin_record(data):
+                return None
+            end = min(len(data), self._position + self._left)
+            self._message += data[self._position : end]
+            self._left -= end - self._position
+            self._position = end
+            if (message := self._complete_message()) is not None:
+                return message
+        return None
+
+    def _begin_record(self, data: bytes) -> bool:
+        """Read the header of the next record. Return False if it is incomplete."""
+        header = data[self._position : self._position + _RECORD_HEADER_SIZE]
         if header[0] != _HANDSHAKE_RECORD or header[1:2] not in (b"", b"\x03"):
             raise _MalformedError
         if len(header) < _RECORD_HEADER_SIZE:
-            return None
-        size = int.from_bytes(header[3:5])
-        if not 0 < size <= _MAX_RECORD_SIZE:
+            return False
+        self._left = int.from_bytes(header[3:5])
+        if not 0 < self._left <= _MAX_RECORD_SIZE:
             raise _MalformedError
-        position += _RECORD_HEADER_SIZE
-        message += data[position : position + size]
-        position += size
+        self._position += _RECORD_HEADER_SIZE
+        return True
+
+    def _complete_message(self) -> bytes | None:
+        message = self._message
         if message and message[0] != _CLIENT_HELLO:
             raise _MalformedError
-        if len(message) >= _MESSAGE_HEADER_SIZE:
-            end = _MESSAGE_HEADER_SIZE + int.from_bytes(message[1:_MESSAGE_HEADER_SIZE])
-            if end > MAX_HELLO_BYTES:
-                raise _MalformedError
-            if len(message) >= end:
-                return message[_MESSAGE_HEADER_SIZE:end]
-    return None
+        if len(message) < _MESSAGE_HEADER_SIZE:
+            return None
+        end = _MESSAGE_HEADER_SIZE + int.from_bytes(message[1:_MESSAGE_HEADER_SIZE])
+        if end > MAX_HELLO_BYTES:
+            raise _MalformedError
+        return bytes(message[_MESSAGE_HEADER_SIZE:end]) if len(message) >= end else None
 
 
 def _read_message(message: bytes) -> ClientHello:

@@ -184,6 +184,26 @@ def test_reasons_for_which_a_program_ignores_the_proxy(
     assert bool(reason) == bool(begin)
 
 
+@pytest.mark.parametrize(
+    ("program", "variables", "reason"),
+    [
+        ("curl", ["PATH=/bin", "HOME="], "its environment has no HTTP_PROXY"),
+        ("python3", ["HTTP_PROXY=http://p:1", "no_proxy=localhost"], "its environment has a NO_PROXY"),
+        ("node", ["HTTP_PROXY=http://p:1", "NO_PROXY="], "its environment has no NODE_USE_ENV_PROXY=1"),
+        ("node", ["HTTP_PROXY=http://p:1", "NODE_USE_ENV_PROXY=1"], "Node.js before 22.21 ignores proxy variables"),
+        ("curl", ["HTTP_PROXY=http://p:1", "NO_PROXY=", "no value"], ""),
+        ("curl", [], ""),
+    ],
+)
+def test_the_environment_may_be_the_reason(tmp_path: Path, program: str, variables: list[str], reason: str) -> None:
+    """That with which the process was started. It is empty of a process that has ended."""
+    folder = fake_process(tmp_path, 7, 1)
+    (tmp_path / program).write_bytes(b"")
+    (folder / "exe").symlink_to(tmp_path / program)
+    (folder / "environ").write_bytes("".join(f"{each}\0" for each in variables).encode())
+    assert proxy_ignorance(7, "10.0.0.1", tmp_path) == reason
+
+
 def test_real_processes_and_sockets() -> None:
     """A listener of this process, connected by a process of its own."""
     connect = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); sys.stdin.read()"

@@ -254,6 +254,14 @@ def test_no_process_inherits_the_signal_mask_of_the_proxy(tmp_path: Path, monkey
     assert ["a2a_proxy.recorder" in ran.out, "a2a_proxy.follower" in ran.out] == [True, True]
 
 
+_WITHOUT_CRYPTOGRAPHY = """
+import importlib.util
+
+find_spec = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name == "cryptography" else find_spec(name, *rest)
+"""
+
+
 @pytest.fixture
 def https_agent(tmp_path: Path) -> Iterator[str]:
     """The URL of an agent with a certificate of an authority that `tmp_path / "own.pem"` names."""
@@ -269,7 +277,7 @@ def https_agent(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("words", "calls", "line"),
     [
-        ([], 1, "TLS to private is opened"),
+        ([], 1, "TLS to this machine and private networks is opened"),
         (["--pass", "127.0.0.1"], 0, "recorded 0 exchanges"),
         (["--intercept", "*.example.com"], 0, "passes unread"),
     ],
@@ -288,3 +296,24 @@ def test_tls_on_this_machine_is_opened(
         processes = [row.connection.client_process for row in stored.read_connections()]
     assert found == ["SendMessage"] * calls
     assert [process.name for process in processes if process is not None] == ["planner"]
+
+
+def test_without_the_extra_plain_traffic_is_recorded(tmp_path: Path, planner: list[str]) -> None:
+    """And a line says how TLS is read."""
+    (tmp_path / "sitecustomize.py").write_text(_WITHOUT_CRYPTOGRAPHY)
+    with agent() as far:
+        ran = run_command(tmp_path, "--", *planner, f"http://{far.upstream}/", PYTHONPATH=str(tmp_path))
+    assert (ran.code, ran.out) == (0, "200\n"), ran.err
+    assert "recorded 1 exchange (1 ok)" in ran.err
+    assert "TLS passes unread; to read it: pip install 'a2a-proxy[tls]'\n" in ran.err
+
+
+@pytest.mark.parametrize("variable", ["NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"])
+def test_agents_are_verified_with_what_the_command_trusts(tmp_path: Path, https_agent: str, variable: str) -> None:
+    """Also if only one kind of programs trusts their authority, as without the proxy."""
+    script = tmp_path / "planner.py"
+    own = f"urlopen(request, context=__import__('ssl').create_default_context(cafile=os.environ[{variable!r}]))"
+    script.write_text(_CALL.replace("urlopen(request)", own))
+    ran = run_command(tmp_path, "--", sys.executable, script, https_agent, **{variable: str(tmp_path / "own.pem")})
+    assert (ran.code, ran.out) == (0, "200\n"), ran.err
+    assert "recorded 1 exchange (1 ok)" in ran.err

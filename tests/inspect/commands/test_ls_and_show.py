@@ -406,7 +406,7 @@ def test_the_process_that_made_a_call_is_shown(tmp_path: Path) -> None:
     calls[1][0] = msgspec.structs.replace(calls[1][0], data=msgspec.json.encode(opened))
     path = record(tmp_path / "run.a2a.db", interleaved(*calls))
     line = next(line for line in said(path, "show", path) if "#2 SendStreaming" in line)
-    assert "  from planner␛ (pid 71)  " in line
+    assert f"  from planner␛ (pid 71) to {agents[1]}  " in line
     assert "  from " not in next(line for line in said(path, "show", path) if "#1 SendStreaming" in line)
     shown = [json.loads(each)["client_process"] for each in said(path, "show", path, "--json")]
     assert shown == [None, {"pid": 71, "name": "planner\x1b", "ports": [8000, 8001]}]

@@ -212,3 +212,40 @@ def test_origins_are_named_alike() -> None:
     """With the port, so that one origin is one agent for all clients."""
     assert make_origin("[::1]", 80, tls=False).text == "[::1]:80"
     assert make_origin("A.Test", 443, tls=True).text == "https://a.test:443"
+
+
+def test_fields_for_the_proxy_in_trailers_are_removed() -> None:
+    """In every split. The other trailers go on."""
+    head = b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    trailers = b"X-Sum: 1\r\nProxy-Authorization: Basic c2VjcmV0\r\nPROXY-x:\r\nX-End: 2\r\n\r\n"
+    for pieces in splits(head + b"3\r\nabc\r\n0\r\n" + trailers + TO_A):
+        (_, to_a), http = forwarded(pieces)[0][0], forwarded(pieces)[1]
+        assert http.refusal is None
+        assert to_a.endswith(b"3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-End: 2\r\n\r\n" + SENT_A)
+
+
+@pytest.mark.parametrize(
+    "line", [b"Proxy-Authorization : x\r\n", b" Proxy-X: folded\r\n", b"no field\r\n", b"X: bare\n"]
+)
+def test_trailers_that_could_be_read_in_two_ways_are_refused(line: bytes) -> None:
+    head = b"POST http://a.test/ HTTP/1.1\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    sent, http = forwarded([head + b"0\r\nX-Sum: 1\r\n" + line + b"\r\n"])
+    assert http.refusal is not None
+    assert line not in sent[0][1]
+
+
+def test_empty_lines_before_a_request_are_left_out() -> None:
+    """As RFC 9112 2.2 says, and as other servers do: old clients send one after a body."""
+    for pieces in splits(b"\r\n" + TO_A + b"\r\n\n" + TO_A + b"\r\n"):
+        sent, http = forwarded(pieces)
+        assert sent == [("a.test:80", SENT_A * 2)]
+        assert http.refusal is None
+
+
+def test_http_1_0_with_a_transfer_coding_is_refused() -> None:
+    """RFC 9112 6.1: an origin may read such a request without its body, and the body as the next request."""
+    head = b"POST http://a.test/ HTTP/1.0\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+    sent, http = forwarded([head + b"0\r\n\r\n"])
+    assert sent == []
+    assert http.refusal is not None
+    assert "Transfer-Encoding with HTTP/1.0" in http.refusal.detail

@@ -147,6 +147,12 @@ def fields(*lines: str) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode() + b"\r\n"
 
 
+def test_a_transfer_coding_in_http_1_0_is_not_understood() -> None:
+    """RFC 9112 6.1: the receiver may not know the coding."""
+    with pytest.raises(Http1ScanError, match=r"HTTP/1\.0"):
+        parse_request_head(b"POST /x HTTP/1.0\r\n" + fields("Transfer-Encoding: chunked"))
+
+
 @pytest.mark.parametrize(
     ("lines", "framing"),
     [
@@ -159,7 +165,7 @@ def fields(*lines: str) -> bytes:
     ],
 )
 def test_the_framing_of_a_message(lines: tuple[str, ...], framing: int | None) -> None:
-    request = b"POST /x HTTP/1.0\r\n" + fields(*lines)
+    request = b"POST /x HTTP/1.1\r\n" + fields(*lines)
     assert parse_request_head(request) == (b"POST", b"/x", 0 if framing is None else framing)
     until = UNTIL_CLOSE if framing is None else framing
     for status in (200, 205, 404, 999):

@@ -13,6 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_proxy.relay.edits.edit import CardOutcome, EditPlan
+from a2a_proxy.relay.edits.http2 import Http2Editor
+from a2a_proxy.wire.detect import PREFACE
 from support_http2 import frame
 from support_http2_pair import (
     CARD_PATH,
@@ -186,6 +188,41 @@ def test_a_card_in_pieces_with_padding_among_other_streams():
     pair.move()
     assert pair.got(1) == message(CARD[:-100])
     assert pair.windows() == (WINDOW, WINDOW)
+
+
+def test_known_trailers_wait_for_the_card_before_them():
+    """Heads and trailers are equal in all calls, so the scanner knows them when the card arrives."""
+    pair = Pair(plan(SHORTER))
+    pair.move()
+    for stream in (1, 3, 5):
+        call(pair, stream, PLAIN_PATH)
+        pair.answer(stream, b"plain")
+        pair.move()
+    call(pair, 7)
+    data = message(CARD)
+    pair.agent.send_headers(7, RESPONSE)
+    pair.agent.send_data(7, data[:9])
+    pair.move()
+    pair.agent.send_data(7, data[9:])
+    pair.agent.send_headers(7, TRAILERS, end_stream=True)
+    pair.move()
+    assert pair.got(7) == message(CARD[:-100])
+    assert ended(pair, 7)
+
+
+def test_an_equal_block_asks_for_a_card_after_a_change_of_the_table():
+    """The path is the newest entry of the table in both calls."""
+
+    def add_path(path):
+        return b"\x44" + bytes([len(path)]) + path
+
+    calls = [add_path(b"/a2a.v1.A2AService/GetTask"), b"\xbe", b"\xbe", add_path(CARD_PATH), b"\xbe"]
+    editor = Http2Editor(plan(SHORTER))
+    requests = [frame(1, 5, 1 + 2 * number, block) for number, block in enumerate(calls)]
+    editor.feed(UP, PREFACE + b"".join(requests), 0.0)
+    plain, card = (frame(0, 0, stream, message(CARD)) for stream in (5, 9))
+    sent = b"".join(item.data for item in editor.feed(DOWN, plain + card, 0.0) if item.direction is DOWN)
+    assert sent == plain + frame(0, 0, 9, message(CARD[:-100]))
 
 
 @pytest.mark.parametrize("cut", [0, 3, 5, 9, 12, 100])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.relay.edits import http2_headers
-from a2a_proxy.relay.edits.http2_headers import FIELDS_LIMIT, HeaderMemo
+from a2a_proxy.relay.edits.http2_headers import FIELDS_LIMIT, HeaderMemo, RequestHeaders, ResponseHeaders
 from a2a_proxy.wire.hpack_decoder import HpackError
 
 
@@ -22,7 +22,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.decoded = 0
-        self.memo = HeaderMemo(self._make)
+        self.memo = HeaderMemo(self._make, lambda fields: (b"z", b"3") in fields)
 
     def _make(self, fields: list[tuple[bytes, ...]], block: bytes) -> list[tuple[bytes, bytes]]:
         self.decoded += 1
@@ -53,7 +53,7 @@ def test_a_block_means_something_else_after_a_change_of_the_table() -> None:
 
 def test_only_short_blocks_and_only_a_number_of_them_are_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http2_headers, "_MAX_BLOCKS", 2)
-    monkeypatch.setattr(http2_headers, "_MAX_BLOCK_BYTES", 5)
+    monkeypatch.setattr(http2_headers, "MAX_KNOWN_BLOCK", 5)
     short, long = (literal(b"z", b"3", 0), literal(b"z", b"33", 0))
     reader = Reader()
     reader.read(short, short, long, long)
@@ -65,6 +65,37 @@ def test_only_short_blocks_and_only_a_number_of_them_are_cached(monkeypatch: pyt
     assert reader.decoded == before
     reader.read(blocks[0])
     assert reader.decoded == before + 1
+
+
+def test_blocks_that_stay_unchanged_are_known_until_the_table_changes() -> None:
+    reader = Reader()
+    unchanged = reader.memo.unchanged
+    reader.read(literal(b"z", b"4", 0), literal(b"z", b"3", 0x40))
+    assert unchanged == set()
+    reader.read(PLAIN, b"\xbe")
+    assert unchanged == {PLAIN, b"\xbe"}
+    reader.read(ADD_Y)
+    assert unchanged == set()
+    assert reader.read(b"\xbe", b"\xbf", b"\xbf") == [[(b"y", b"2")], [(b"z", b"3")], [(b"z", b"3")]]
+    assert unchanged == {b"\xbf"}
+
+
+def test_no_response_is_known_once_responses_are_rewritten() -> None:
+    responses = ResponseHeaders()
+    responses.read(PLAIN)
+    assert responses.unchanged == {PLAIN}
+    responses.start_rewriting()
+    responses.read(literal(b"z", b"4", 0))
+    assert responses.unchanged == set()
+
+
+@pytest.mark.parametrize("authority", [None, b"agent.example"])
+def test_requests_for_a_card_and_rewritten_ones_are_never_known(authority: bytes | None) -> None:
+    requests = RequestHeaders(authority, trace=False)
+    card = literal(b":path", b"/lf.a2a.v1.A2AService/GetExtendedAgentCard", 0)
+    requests.read(PLAIN)
+    requests.read(card)
+    assert requests.unchanged == ({PLAIN} if authority is None else set())
 
 
 def test_a_block_has_a_limited_number_of_fields() -> None:

@@ -13,6 +13,8 @@ from a2a_proxy.relay.edits.http2_scan import (
     BLOCK_WORK,
     HANDLER_SHIFT,
     HANDLER_WORK,
+    KNOWN_SHIFT,
+    MAX_KNOWN_BLOCK,
     MAX_WHOLE_FRAME,
     Http2Scanner,
 )
@@ -34,7 +36,10 @@ class Edited:
     def __init__(self, *, preface: bool = False) -> None:
         self.frames: list[tuple[int, int, int, bytes]] = []
         self.blocks: list[tuple[int, int, bytes]] = []
-        self.scanner = Http2Scanner({PING: self._on_ping, RST_STREAM: self._on_reset}, self._on_block, preface=preface)
+        self.known: set[bytes] = set()
+        self.watched: list[int] = []
+        handlers = {PING: self._on_ping, RST_STREAM: self._on_reset}
+        self.scanner = Http2Scanner(handlers, self._on_block, preface=preface, known=self.known, watched=self.watched)
 
     def _on_ping(self, ping: Http2Frame) -> bytes:
         self.frames.append((ping.flags, ping.stream, ping.start, ping.raw))
@@ -223,6 +228,75 @@ def test_handlers_and_blocks_cost_more() -> None:
     edited.scanner.budget = 10_000
     edited.feed(FRAMES[0])
     assert edited.scanner.budget == 10_000 - 1 - BLOCK_WORK - len(FRAMES[0])
+
+
+def test_known_blocks_are_forwarded_without_the_handler_in_any_split() -> None:
+    one, two = frame(HEADERS, b"known", END_HEADERS, 7), frame(HEADERS, b"known", END_HEADERS | 1, 5)
+    wire = one + frame(DATA, b"x", 0, 7) + two + PING_FRAME + frame(HEADERS, b"edit", END_HEADERS, 3) + one
+    for cut in range(len(wire)):
+        edited = Edited()
+        edited.known.add(b"known")
+        sent = edited.feed(wire, (cut,))
+        assert sent == wire.replace(PING_FRAME, PING_FRAME * 2).replace(frame(HEADERS, b"edit", 4, 3), b"<edited>")
+        assert [(stream, fragment) for stream, _, fragment in edited.blocks] == [(3, b"edit")]
+        assert edited.scanner.highest_stream == 7
+        assert edited.scanner.offset == len(wire)
+
+
+@pytest.mark.parametrize(
+    ("wire", "fragment"),
+    [
+        (frame(HEADERS, b"\x01known\0", END_HEADERS | 8), b"known"),
+        (frame(HEADERS, b"\0\0\0\0\x10known", END_HEADERS | 0x20), b"known"),
+        (frame(HEADERS, b"known", 0) + frame(CONTINUATION, b"", END_HEADERS), b"known"),
+        (frame(HEADERS, b"kn", 0) + frame(CONTINUATION, b"own", END_HEADERS), b"known"),
+        (frame(HEADERS, b"k" * MAX_KNOWN_BLOCK, END_HEADERS), b"k" * MAX_KNOWN_BLOCK),
+    ],
+)
+def test_other_frames_with_a_known_block_are_given_to_the_handler(wire: bytes, fragment: bytes) -> None:
+    edited = Edited()
+    edited.known.add(fragment)
+    assert edited.feed(wire) == wire
+    assert edited.blocks == [(1, 0, fragment)]
+    assert edited.scanner.highest_stream == 1
+
+
+def test_known_blocks_are_given_to_the_handler_while_streams_are_watched() -> None:
+    edited, wire = Edited(), frame(HEADERS, b"known", END_HEADERS, 9)
+    edited.known.add(b"known")
+    edited.watched.append(1)
+    assert edited.feed(wire) == wire
+    edited.watched.clear()
+    assert edited.feed(wire) == wire
+    assert edited.blocks == [(9, 0, b"known")]
+
+
+def test_a_frame_is_inserted_after_a_known_block() -> None:
+    edited = Edited()
+    edited.known.add(b"known")
+    data, block = frame(DATA, b"x" * 10), frame(HEADERS, b"known", END_HEADERS)
+    sent = edited.feed(data[:12])
+    edited.scanner.insert_frames(b"<new>")
+    assert sent + edited.feed(data[12:] + block) == data + b"<new>" + block
+
+
+def test_a_known_block_between_the_frames_of_another_or_without_a_stream_is_a_violation() -> None:
+    known = frame(HEADERS, b"known", END_HEADERS)
+    for wire in (frame(HEADERS, b"ed", 0, 5) + known, known[:5] + bytes(4) + known[9:]):
+        edited = Edited()
+        edited.known.add(b"known")
+        with pytest.raises(Violation):
+            edited.feed(wire)
+
+
+def test_a_known_block_costs_a_unit_and_one_for_each_quarter_of_a_kibibyte() -> None:
+    edited = Edited()
+    edited.known |= {b"known", b"k" * 1000}
+    edited.scanner.budget = 100
+    edited.feed(frame(HEADERS, b"known", END_HEADERS) * 3)
+    assert edited.scanner.budget == 97
+    edited.feed(frame(HEADERS, b"k" * 1000, END_HEADERS))
+    assert edited.scanner.budget == 97 - 1 - (1009 >> KNOWN_SHIFT)
 
 
 def test_another_beginning_is_no_preface() -> None:

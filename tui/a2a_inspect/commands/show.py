@@ -90,11 +90,12 @@ def _session_tree_lines(
                     yield from _generation_lines(recording, session.id, tasks[task_id])
                 if selection.artifacts and task_id in tasks:
                     yield from _artifact_lines(recording, session.id, tasks[task_id])
+            agent = tasks[task_id].agent if task_id in tasks else ""
             for row in exchanges:
                 yield from (
                     " " * depth + line
                     for line in _exchange_lines(
-                        recording, row, selection, meanings, frame_numbers.get(row.key), marks, notes
+                        recording, row, selection, meanings, frame_numbers.get(row.key), marks, notes, agent
                     )
                 )
     if everything:
@@ -160,7 +161,9 @@ def _exchange_lines(
     frame_numbers: set[int] | None,
     marks: SegmentMarks,
     notes: SessionNotes,
+    agent: str,
 ) -> Iterator[str]:
+    """Yield the lines of an exchange. `agent` is the address of its task's agent; empty without a task."""
     exchange = row.exchange
     parts = [
         f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
@@ -168,8 +171,8 @@ def _exchange_lines(
         text.live_stream_label(exchange),
     ]
     connection = _connection_of(recording, row)
-    process = connection.client_process if connection is not None else None
-    parts += [f"from {make_visible(process.label)}"] if process is not None else []
+    if connection is not None and (process := connection.client_process) is not None:
+        parts.append(make_visible(f"from {process.label} to {marks.names.find(agent or connection.upstream)}"))
     parts += [
         text.outcome_label(exchange),
         text.latency_label(exchange),
@@ -308,6 +311,7 @@ def _exchange_object(
         "session": row.session,
         **exchange_object(exchange),
         "client_process": msgspec.to_builtins(connection.client_process) if connection is not None else None,
+        "upstream": connection.upstream if connection is not None else None,
         "tls": msgspec.to_builtins(connection.tls) if connection is not None else None,
         "task_generations": generations.generations_object(task) if task is not None else None,
         "request_headers": _decode_headers(exchange.request_headers),

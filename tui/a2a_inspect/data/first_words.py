@@ -15,7 +15,7 @@ MAX_WORDS = 60
 _MAX_FRAMES = 4
 """Frames of an exchange that may hold the first message: headers and the like may precede it."""
 _MAX_BYTES = 64 << 10
-"""Bytes: a larger message is not decoded for its words."""
+"""Bytes: larger payloads are not decoded."""
 
 
 def first_words(recording: Recording, exchange_key: int) -> str:
@@ -27,15 +27,19 @@ def first_words(recording: Recording, exchange_key: int) -> str:
 
 
 def _frame_words(recording: Recording, row: FrameRow) -> str:
+    return make_visible(first_text(decode_frame(recording, row), MAX_WORDS))
+
+
+def decode_frame(recording: Recording, row: FrameRow) -> Any:
+    """Return the decoded payload of a frame; None if it is empty, larger than 64 KiB or cannot be read."""
     from a2a_proxy.protocol.event import decode_payload
 
     if not 0 < row.frame.size <= _MAX_BYTES:
-        return ""
+        return None
     try:
-        value = decode_payload(recording.read_payload(row), row.frame.schema)
+        return decode_payload(recording.read_payload(row), row.frame.schema)
     except RecordingError:
-        return ""
-    return make_visible(first_text(value, MAX_WORDS))
+        return None
 
 
 def first_text(value: Any, length: int) -> str:

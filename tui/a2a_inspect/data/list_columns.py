@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_inspect.data.first_words import first_text
+from a2a_inspect.data.first_words import decode_frame, first_text
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import state_label
@@ -21,7 +21,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame
 from a2a_proxy.present import text
-from a2a_proxy.recording.errors import RecordingError
+from a2a_proxy.protocol.outcome import FAILED_OUTCOMES
 from a2a_proxy.recording.query.columns import GAP
 from a2a_proxy.recording.query.errors import QueryError, suggest_word
 from a2a_proxy.recording.query.tree import Match
@@ -33,8 +33,6 @@ STANDARD_COLUMNS = ("time", "outcome", "operation", "binding", "task", "found", 
 MAX_COLUMNS = 20
 _MAX_FRAMES = 24
 """Frames of an exchange that are read for its cells."""
-_MAX_BYTES = 64 << 10
-"""Bytes: larger payloads are not decoded."""
 _MAX_FINDINGS = 20
 _MAX_VALUES = 8
 """Different values in a cell."""
@@ -49,7 +47,6 @@ _LATE_FIELDS = frozenset({"finding", "sev", "rule", "gap", "note", "bookmark"})
 """Fields that can change after the end of an exchange."""
 _MAX_KEPT_CELLS = 20_000
 _FLAGS = ("gap", "err", "bookmark")
-_ENDED_BADLY = ("error", "cut", "refused")
 
 
 class UserColumn(msgspec.Struct, frozen=True):
@@ -166,7 +163,7 @@ class _ExchangeFacts:
         """Yield the decoded payloads of those frames that can be decoded."""
         for row in self.frames(side):
             if row.id not in self._values:
-                self._values[row.id] = _decode(self.recording, row)
+                self._values[row.id] = decode_frame(self.recording, row)
             if (value := self._values[row.id]) is not None:
                 yield value
 
@@ -187,17 +184,6 @@ class _ExchangeFacts:
         query = "SELECT body, bookmark FROM note WHERE (session, exchange, seq) = (?, ?, -1)"
         found = self.recording.db.execute(query, (self.row.session, self.exchange.id)).fetchone()
         return (found[0], bool(found[1])) if found is not None else ("", False)
-
-
-def _decode(recording: Recording, row: FrameRow) -> Any:
-    from a2a_proxy.protocol.event import decode_payload
-
-    if not 0 < row.frame.size <= _MAX_BYTES:
-        return None
-    try:
-        return decode_payload(recording.read_payload(row), row.frame.schema)
-    except RecordingError:
-        return None
 
 
 def _cell(facts: _ExchangeFacts, column: UserColumn) -> str:
@@ -318,7 +304,7 @@ _FIELD_VALUES: dict[str, Callable[[_ExchangeFacts, str], Iterable[str]]] = {
     "status": _exchange_value(lambda exchange: exchange.status),
     "gen": _generation_values,
     "gap": _finding_values(lambda finding: "yes" if finding.rule == GAP else ""),
-    "err": _exchange_value(lambda exchange: "yes" if text.outcome_of(exchange) in _ENDED_BADLY else ""),
+    "err": _exchange_value(lambda exchange: "yes" if text.outcome_of(exchange) in FAILED_OUTCOMES else ""),
     "outcome": _exchange_value(text.outcome_label),
     "finding": _finding_values(lambda finding: finding.summary),
     "sev": _severity_values,

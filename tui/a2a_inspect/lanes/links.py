@@ -10,6 +10,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable
 
+from a2a_inspect.data.agent_names import AgentNames
 from a2a_proxy.model.segment import Handoff
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import split_key
@@ -28,6 +29,7 @@ class TaskLinks:
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._db = recording.db
+        self.agent_names = AgentNames(recording, session)
         self._key_range = (session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT)
         self._has_segments = recording.has_segments()
         self.handoffs: list[Handoff] = [row.handoff for row in recording.read_handoffs(session, limit=_MAX_HANDOFFS)]

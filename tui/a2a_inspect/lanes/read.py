@@ -9,6 +9,8 @@ import contextlib
 import json
 from collections.abc import Iterator, Sequence, Set
 
+import msgspec
+
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.session import finding_words
 from a2a_inspect.data.frame_summary import summarize_frame
@@ -92,7 +94,11 @@ class LaneConversation:
     @property
     def lanes(self) -> list[PartyLane]:
         """The parties, in order of first appearance."""
-        return self._parties.lanes
+        names = [self._links.agent_names.find(lane.name) for lane in self._parties.lanes]
+        return [
+            msgspec.structs.replace(lane, name=name if names.count(name) == 1 else lane.name)
+            for lane, name in zip(self._parties.lanes, names, strict=True)
+        ]
 
     @property
     def title(self) -> str:
@@ -248,7 +254,13 @@ class LaneConversation:
                 words = interruption_words(broken)
                 yield LaneMark(LaneRowKind.INTERRUPTION, broken.at, broken.exchange, broken.seq, words)
         for handoff in self._handoffs:
-            yield LaneMark(LaneRowKind.HANDOFF, handoff.at, handoff.exchange, handoff.seq, handoff_words(handoff))
+            yield LaneMark(
+                LaneRowKind.HANDOFF,
+                handoff.at,
+                handoff.exchange,
+                handoff.seq,
+                handoff_words(handoff, self._links.agent_names),
+            )
         yield from self._missed_generation_marks()
         yield from self._finding_marks()
 

@@ -26,6 +26,7 @@ from a2a_proxy.cli.command.process_table import (
     read_sockets,
     socket_inodes,
 )
+from a2a_proxy.relay.route import format_address
 
 _INTERVAL_SECONDS = 0.1
 _PROCESS_SECONDS = 0.5
@@ -153,5 +154,4 @@ class BypassWatch:
 
 
 def _describe(name: str, pid: int, remote: Address) -> str:
-    host, port = remote
-    return f"past the proxy: {name} (pid {pid}) to {f'[{host}]' if ':' in host else host}:{port}"
+    return f"past the proxy: {name} (pid {pid}) to {format_address(*remote)}"

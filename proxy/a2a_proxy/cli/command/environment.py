@@ -86,13 +86,18 @@ def find_proxy(environment: Mapping[str, str]) -> FoundProxy | None:
         if word.strip():
             try:
                 exceptions += _parse_exception(word.strip())
-            except RouteError:
+            except (RouteError, ValueError):
                 problems.append(f"the exception {word.strip()} of NO_PROXY is not known")
     return FoundProxy(text, msgspec.structs.replace(proxy, exceptions=tuple(exceptions)), tuple(problems))
 
 
 def _parse_exception(word: str) -> list[HostPattern]:
-    """Return the patterns of `example.com`, which stands for its subdomains too. Raises RouteError."""
+    """Return the patterns of `example.com`, which stands for its subdomains too, or of the network `10.0.0.0/8`.
+
+    Raises RouteError or ValueError.
+    """
+    if "/" in word:
+        return [HostPattern.parse_network(word)]
     name = word.removeprefix("*").removeprefix(".")
     if not name:
         return [HostPattern.parse("*")]

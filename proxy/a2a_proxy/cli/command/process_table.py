@@ -184,6 +184,15 @@ def _shorten_name(parts: list[str]) -> str:
     return telling[-1] if telling else parts[-1]
 
 
+def _read_environment(pid: int, proc: Path) -> dict[str, str]:
+    """Return the variables with which a process was started; empty if this user may not see them."""
+    try:
+        entries = (proc / str(pid) / "environ").read_bytes().decode("utf-8", "replace").split("\0")
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
 def proxy_ignorance(pid: int, remote_host: str, proc: Path = PROC) -> str:
     """Return why the program of a process may ignore proxy variables for this host, or an empty text if no reason is
     known."""
@@ -191,6 +200,13 @@ def proxy_ignorance(pid: int, remote_host: str, proc: Path = PROC) -> str:
     with suppress(OSError):
         program = os.readlink(proc / str(pid) / "exe").rpartition("/")[2]
     name = program.rstrip("0123456789.")
+    variables = _read_environment(pid, proc)
+    if variables and not variables.get("HTTP_PROXY"):
+        return "its environment has no HTTP_PROXY"
+    if variables.get("NO_PROXY") or variables.get("no_proxy"):
+        return "its environment has a NO_PROXY"
+    if name == "node" and variables and variables.get("NODE_USE_ENV_PROXY") != "1":
+        return "its environment has no NODE_USE_ENV_PROXY=1"
     if name == "node":
         return "Node.js before 22.21 ignores proxy variables"
     if name == "python":

@@ -57,13 +57,24 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bo
     trust: dict[str, str] = {}
     if config.interception is not None:
         trust = trust_variables(load_authority("--intercept").certificate_pem, file_layout.authority_dir())
+        config = _trust_as_command(config)
     java_options = _make_java_options(trust) if java else None
     console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=sys.stderr)
+    if config.interception is None:
+        console.show_note("TLS passes unread; to read it: pip install 'a2a-proxy[tls]'", loud=False)
     environment = started_environment()
     if config.upstream_proxy is None and (found := find_proxy(environment)) is not None:
         config = msgspec.structs.replace(config, upstream_proxy=found.proxy)
         _show_proxy(found, console)
     exit_like(run_loop(CommandRun(config, launcher, {**environment, **trust}, console, java_options).run()))
+
+
+def _trust_as_command(config: ProxyConfig) -> ProxyConfig:
+    """Return the config with which the proxy trusts the authorities that the environment names for the command."""
+    from a2a_proxy.certificates.trust import find_trusted_files
+
+    trust = msgspec.structs.replace(config.editing.trust, of_clients=find_trusted_files(os.environ))
+    return msgspec.structs.replace(config, editing=msgspec.structs.replace(config.editing, trust=trust))
 
 
 def _make_java_options(trust: Mapping[str, str]) -> JavaOptions:

@@ -56,7 +56,7 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     with route_errors():
         main_upstream = Upstream.parse(upstream)
         other = Upstream.parse(grpc) if grpc else None
-        context = Tls(trust).get_context((HTTP1,)) if main_upstream.tls else None
+        context = await Tls(trust).get_context((HTTP1,)) if main_upstream.tls else None
     for each in filter(None, (main_upstream, other)):
         await _check_connection(each)
     agent = AgentAddress([main_upstream], other, {}, {}, [])

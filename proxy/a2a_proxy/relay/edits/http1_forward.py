@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from msgspec.structs import replace
+
 from a2a_proxy.relay.edits.edit import UNLIMITED
 from a2a_proxy.relay.edits.http1_scan import (
     HEAD_SHIFT,
@@ -20,7 +22,7 @@ from a2a_proxy.relay.edits.http1_scan import (
     parse_request_head,
     parse_response_head,
 )
-from a2a_proxy.relay.problem import Problem
+from a2a_proxy.relay.problem import USE_HINT, Problem
 from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, Upstream, format_address
 
 _CONNECT_TARGET = re.compile(rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-9]{1,5})", re.IGNORECASE)
@@ -59,7 +61,7 @@ class Http1Forward:
         """Whether the connection speaks another protocol from here: all bytes are forwarded unchanged."""
         self.is_last = False
         """Whether the origin closes the connection after the current response, so that the client expects no other."""
-        self._requests, self._responses = Http1Scanner(), Http1Scanner()
+        self._requests, self._responses = Http1Scanner(trailers_apart=True), Http1Scanner()
         self._unanswered: deque[bool] = deque()
         """For each request whose response has not begun, whether it is a HEAD."""
         self._answers_known = True
@@ -99,10 +101,16 @@ class Http1Forward:
         at, scanner = 0, self._requests
         self.budget = max(self.budget, 1)
         while at < len(data) and self.budget > 0 and self.next_origin is None and self.refusal is None:
+            if data[at] in b"\r\n" and scanner.is_between_messages:  # empty lines before a request (RFC 9112 2.2)
+                at, self.budget = at + 1, self.budget - 1
+                continue
             try:
                 part, end = scanner.read_part(data, at)
                 if part is MessagePart.HEAD_END:
                     self._on_request(out)
+                elif part is MessagePart.TRAILER:
+                    if not scanner.trailer.lower().startswith(_PROXY_PREFIX):
+                        out.append(scanner.trailer)
                 elif part is not MessagePart.HEAD:
                     out.append(data[at:end])
             except Http1ScanError as reason:
@@ -209,7 +217,7 @@ def _explain_target(method: bytes, target: bytes) -> Problem:
         return _refuse("its URL contains user information, which clients send in a header field")
     scheme = _SCHEME.match(target)
     if scheme is None:
-        return _refuse(f"its target names no origin; {_FORM_HINT}")
+        return replace(_refuse(f"its target names no origin; {_FORM_HINT}"), hint=USE_HINT)
     if scheme[1].lower() in (b"http", b"https"):
         return _BAD_URL
     return _refuse(f"{scheme[1][:_LONGEST_SHOWN].decode()}:// URLs are not forwarded")

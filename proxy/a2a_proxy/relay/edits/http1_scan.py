@@ -25,6 +25,7 @@ CHUNKED, UNTIL_CLOSE = -1, -2
 _FIELD_LINES = rb"(?:[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n)*\r\n"
 _REQUEST = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) ([^ \r\n\0]+) HTTP/1\.[01]\r\n" + _FIELD_LINES)
 _RESPONSE = re.compile(rb"HTTP/1\.[01] ([1-9][0-9][0-9])(?: [^\r\n\0]*)?\r\n" + _FIELD_LINES)
+_FIELD_LINE = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+:[^\r\n\0]*\r\n")
 _BARE_LF = re.compile(rb"(?<!\r)\n")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?\r\n")
 
@@ -67,7 +68,10 @@ def parse_request_head(head: bytes) -> tuple[bytes, bytes, int]:
     found = _REQUEST.fullmatch(head)
     if found is None:
         raise Http1ScanError("a malformed request head")
-    return found[1], found[2], _parse_framing(head, 0)
+    framing = _parse_framing(head, 0)
+    if framing == CHUNKED and head[: head.index(b"\r\n")].endswith(b"HTTP/1.0"):  # RFC 9112 6.1: faulty framing
+        raise Http1ScanError("Transfer-Encoding with HTTP/1.0")
+    return found[1], found[2], framing
 
 
 def parse_response_head(head: bytes, to_head: bool) -> tuple[int, int]:
@@ -91,6 +95,8 @@ class MessagePart(IntEnum):
     """Bytes of a body, framing included."""
     BODY_END = 3
     """The last bytes of a body."""
+    TRAILER = 4
+    """Bytes of a line after the chunks; `Http1Scanner.trailer` is the line if it is complete, else empty."""
 
 
 class _Chunk(IntEnum):
@@ -103,10 +109,13 @@ class _Chunk(IntEnum):
 class Http1Scanner:
     """Divides one direction into parts. Call `read_part` until the bytes are used up."""
 
-    __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "head")
+    __slots__ = ("_buffer", "_chunk", "_framing", "_left", "_line", "_trailers_apart", "head", "trailer")
 
-    def __init__(self) -> None:
-        self.head = b""
+    def __init__(self, *, trailers_apart: bool = False) -> None:
+        """Create the scanner. With `trailers_apart` the lines after the chunks are parts of their own, of which the
+        empty one is the last."""
+        self.head = self.trailer = b""
+        self._trailers_apart = trailers_apart
         self._buffer = bytearray()
         self._framing: int | None = None
         self._left = 0
@@ -172,8 +181,8 @@ class Http1Scanner:
         self.head = head
         return MessagePart.HEAD_END, end
 
-    def _next_chunked(self, data: bytes, at: int) -> tuple[MessagePart, int]:
-        chunks, size = 0, len(data)
+    def _next_chunked(self, data: bytes, start: int) -> tuple[MessagePart, int]:
+        at, chunks, size = start, 0, len(data)
         while at < size and chunks < CHUNKS_AT_ONCE:
             if self._chunk is _Chunk.DATA:
                 taken = min(self._left, size - at)
@@ -184,6 +193,8 @@ class Http1Scanner:
                     if data.startswith(b"\r\n", at):
                         at, self._chunk = at + 2, _Chunk.SIZE
                 continue
+            if self._chunk is _Chunk.TRAILERS and self._trailers_apart:
+                return (MessagePart.BODY, at) if at > start else self._next_trailer(data, at)
             end = data.find(b"\n", at) + 1 or size
             self._line += data[at:end]
             at = end
@@ -192,6 +203,20 @@ class Http1Scanner:
             if self._line.endswith(b"\n") and self._end_line():
                 return self._body_part(at, done=True)
         return MessagePart.BODY, at
+
+    def _next_trailer(self, data: bytes, at: int) -> tuple[MessagePart, int]:
+        end = data.find(b"\n", at) + 1 or len(data)
+        self.trailer, line = b"", self._line + data[at:end]
+        self._line = line
+        if len(line) > MAX_LINE_BYTES:
+            raise Http1ScanError("a trailer that is too long")
+        if line.endswith(b"\n"):
+            if line != b"\r\n" and _FIELD_LINE.fullmatch(line) is None:
+                raise Http1ScanError("a malformed trailer")
+            self.trailer = line
+            if self._end_line():
+                self._framing = None
+        return MessagePart.TRAILER, end
 
     def _end_line(self) -> bool:
         """Handle a complete line of the chunked coding. Return True if it is the last one."""

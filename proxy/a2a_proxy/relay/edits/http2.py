@@ -57,7 +57,6 @@ class Http2Editor:
         self._facts: list[EditFact] = []
         self._noted_changes: set[HeaderChange] = set()
         self._latest_changes: tuple[HeaderChange, ...] = ()
-        self._highest_stream = 0
         self._requests = RequestHeaders(plan.authority, trace=plan.trace is not None)
         self._responses = ResponseHeaders()
         self._writer = LiteralWriter()
@@ -76,15 +75,19 @@ class Http2Editor:
     def _make_scanners(self, cards: bool) -> tuple[Http2Scanner, Http2Scanner]:
         to_agent: dict[int, EditFrame] = {}
         to_client: dict[int, EditFrame] = {SETTINGS: self._on_agent_settings}
+        known = self._requests.unchanged
         if not cards:
-            return Http2Scanner(to_agent, self._on_request, preface=True), Http2Scanner(to_client)
+            return Http2Scanner(to_agent, self._on_request, preface=True, known=known), Http2Scanner(to_client)
         to_agent[SETTINGS] = self._on_client_settings
         to_agent[WINDOW_UPDATE] = self._on_window_update
         to_agent[RST_STREAM] = self._on_client_reset
         to_client[RST_STREAM] = self._on_agent_reset
+        delivery, responses = self._delivery, self._responses
         return (
-            Http2Scanner(to_agent, self._on_request, preface=True),
-            Http2Scanner(to_client, self._on_response, self._delivery.begin_data),
+            Http2Scanner(to_agent, self._on_request, preface=True, known=known),
+            Http2Scanner(
+                to_client, self._on_response, delivery.begin_data, known=responses.unchanged, watched=delivery.streams
+            ),
         )
 
     # Interface of `Editor`
@@ -155,11 +158,8 @@ class Http2Editor:
 
     def _on_request(self, block: HeaderBlockFrame) -> bytes | None:
         request = self._requests.read(bytes(block.fragment))
-        stream = block.stream
-        if stream > self._highest_stream:
-            self._highest_stream = stream
-            if request.form and self._cards is not None:
-                self._cards.watch_call(stream, request.form, request.authority)
+        if request.form and self._cards is not None and block.stream > self._agent.highest_stream:
+            self._cards.watch_call(block.stream, request.form, request.authority)
         if not request.encoded:
             return None
         if request.changes is not self._latest_changes:
@@ -237,9 +237,7 @@ class Http2Editor:
             scanner.pass_all()
         else:
             scanner.drop_all()
-            scanner.out.append(
-                encode_undecodable(self._highest_stream + 2 if direction is _TO_AGENT else self._highest_stream)
-            )
+            scanner.out.append(encode_undecodable(self._agent.highest_stream + (2 if direction is _TO_AGENT else 0)))
         self._stop_other_direction(direction)
 
     def _stop_other_direction(self, failed: Direction) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from a2a_proxy.protocol.trace_context import TraceOrigin, origin_of
 from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, encode_literal, encode_literals, never_indexed_fields
 from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, encode_block
+from a2a_proxy.relay.edits.http2_scan import MAX_KNOWN_BLOCK
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 
 ENCODED_LIMIT = 1 << 20
@@ -18,7 +19,6 @@ ENCODED_LIMIT = 1 << 20
 
 CARD_METHODS = (b"/GetExtendedAgentCard", b"/GetAgentCard")
 _MAX_BLOCKS = 64
-_MAX_BLOCK_BYTES = 4096
 FIELDS_LIMIT = 10_000
 """Fields of one block. Decoding cannot be interrupted, and processing a field takes longer than decoding it."""
 
@@ -91,12 +91,17 @@ class LiteralWriter:
 
 
 class HeaderMemo(Generic[_BlockResult]):
-    """Reads the blocks of one direction in order. `make` gets the fields of a block and its bytes."""
+    """Reads the blocks of one direction in order. `make` gets the fields of a block and its bytes, `is_unchanged` its
+    result."""
 
-    __slots__ = ("_changes", "_decoder", "_make", "_result_of_block", "allow")
+    __slots__ = ("_changes", "_decoder", "_is_unchanged", "_make", "_result_of_block", "allow", "unchanged")
 
-    def __init__(self, make: Callable[[list[Field], bytes], _BlockResult]) -> None:
-        self._make = make
+    def __init__(
+        self, make: Callable[[list[Field], bytes], _BlockResult], is_unchanged: Callable[[_BlockResult], bool]
+    ) -> None:
+        self._make, self._is_unchanged = make, is_unchanged
+        self.unchanged: set[bytes] = set()
+        """The blocks that are forwarded unchanged and need not be read if they are the next one."""
         self._decoder = HpackDecoder()
         self._result_of_block: dict[bytes, _BlockResult] = {}
         self._changes = 0
@@ -117,9 +122,12 @@ class HeaderMemo(Generic[_BlockResult]):
         made = self._make(fields, block)
         if self._changes != decoder.changes or len(self._result_of_block) >= _MAX_BLOCKS:
             self._result_of_block.clear()
+            self.unchanged.clear()
             self._changes = decoder.changes
-        if before == decoder.changes and len(block) <= _MAX_BLOCK_BYTES:
+        if before == decoder.changes and len(block) <= MAX_KNOWN_BLOCK:
             self._result_of_block[block] = made
+            if self._is_unchanged(made):
+                self.unchanged.add(block)
         return made
 
 
@@ -131,9 +139,8 @@ class RequestHeaders:
         self._trace = trace
         self.rewriting = authority is not None or trace
         """Whether all blocks are sent as literals."""
-        self._memo = HeaderMemo(self._make_head)
-        self.read = self._memo.read
-        self.allow = self._memo.allow
+        self._memo = HeaderMemo(self._make_head, lambda head: not head.encoded and not head.form)
+        self.read, self.allow, self.unchanged = self._memo.read, self._memo.allow, self._memo.unchanged
 
     def _make_head(self, fields: list[Field], block: bytes) -> RequestHead:
         named = dict(fields)
@@ -172,10 +179,9 @@ class ResponseHeaders:
     """
 
     def __init__(self) -> None:
-        self._memo = HeaderMemo(_make_response_head)
+        self._memo = HeaderMemo(_make_response_head, lambda _: self._writer is None)
         self._writer: LiteralWriter | None = None
-        self.read = self._memo.read
-        self.allow = self._memo.allow
+        self.read, self.allow, self.unchanged = self._memo.read, self._memo.allow, self._memo.unchanged
 
     @property
     def rewriting(self) -> bool:
@@ -186,6 +192,7 @@ class ResponseHeaders:
         """Send all blocks as literals from the next one on."""
         if self._writer is None:
             self._writer = LiteralWriter()
+            self.unchanged.clear()
 
     def make_frames(self, block: HeaderBlockFrame, encoded: bytes) -> bytes:
         """Return the frames of the next block to send."""

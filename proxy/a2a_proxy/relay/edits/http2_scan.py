@@ -7,7 +7,7 @@ scanner does not depend on what is edited.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set, Sized
 from typing import Protocol
 
 from a2a_proxy.relay.edits.edit import UNLIMITED
@@ -15,6 +15,7 @@ from a2a_proxy.relay.edits.http2_frames import (
     CONTINUATION,
     DATA,
     END_HEADERS,
+    END_STREAM,
     FRAME_HEAD_SIZE,
     HEADERS,
     PUSH_PROMISE,
@@ -38,6 +39,12 @@ HANDLER_SHIFT = 5
 """A frame passed to a handler costs one more unit for each 2 ** HANDLER_SHIFT bytes; a frame of a block one for each
 byte."""
 
+MAX_KNOWN_BLOCK = 4096
+"""Bytes of a header block that is compared with those known to stay unchanged."""
+KNOWN_SHIFT = 8
+"""A known block costs one unit, and one more for each 2 ** KNOWN_SHIFT bytes."""
+
+_WHOLE_BLOCK = END_HEADERS | END_STREAM
 _BLOCK_KINDS = (HEADERS, PUSH_PROMISE, CONTINUATION)
 
 EditFrame = Callable[[Http2Frame], bytes | None]
@@ -72,16 +79,20 @@ class Http2Scanner:
         "_blocks",
         "_data",
         "_flow",
+        "_handled",
         "_kept",
+        "_known",
         "_loose",
         "_need",
         "_preface",
         "_put",
         "_rest",
         "_scanning",
+        "_watched",
         "_whole",
         "budget",
         "dumb",
+        "highest_stream",
         "offset",
         "opaque",
         "out",
@@ -93,10 +104,17 @@ class Http2Scanner:
         blocks: EditHeaderBlock | None = None,
         data: BeginData | None = None,
         preface: bool = False,
+        known: Set[bytes] = frozenset(),
+        watched: Sized = (),
     ) -> None:
+        """Create a scanner. Header blocks in `known`, which `blocks` keeps up to date, are forwarded unchanged without
+        calling it while `watched` is empty.
+        """
         self._whole = whole
         self._blocks = blocks
+        self._handled = frozenset(whole).union(_BLOCK_KINDS if blocks is not None else ())
         self._data = data
+        self._known, self._watched = known, watched
         self._preface = preface
         self._rest = bytearray()
         self._need = len(PREFACE) if preface else FRAME_HEAD_SIZE
@@ -108,6 +126,8 @@ class Http2Scanner:
         self._loose = False
         self.budget = UNLIMITED
         """See `Editor.budget`."""
+        self.highest_stream = 0
+        """The highest stream with a header block."""
         self.offset = 0
         """Bytes of this direction before those being scanned."""
         self.opaque = False
@@ -191,7 +211,7 @@ class Http2Scanner:
     def _scan_frames(self, data: bytes, begin: int, pos: int) -> int:
         """Scan from `pos` on; the bytes between `begin` and `pos` are forwarded."""
         out, total, need, left = self.out, len(data), FRAME_HEAD_SIZE, max(self.budget, 1)
-        whole, blocks, editor = self._whole, self._blocks, self._data
+        handled, editor, known = self._handled, self._data, self._known
         self.offset -= begin
         if self._flow:
             begin, pos = self._continue_frame(data)
@@ -200,6 +220,20 @@ class Http2Scanner:
             word, flags, stream = unpack_frame_head(data, pos)
             kind, stop = word & 0xFF, pos + FRAME_HEAD_SIZE + (word >> 8)
             stream &= STREAM_MASK
+            if (
+                kind == HEADERS
+                and flags | END_STREAM == _WHOLE_BLOCK
+                and stop <= total
+                and stop - pos <= MAX_KNOWN_BLOCK
+                and data[pos + FRAME_HEAD_SIZE : stop] in known
+                and not (self._watched or self._put or self._block is not None)
+                and stream
+            ):
+                left -= stop - pos >> KNOWN_SHIFT
+                if stream > self.highest_stream:
+                    self.highest_stream = stream
+                pos = stop
+                continue
             try:
                 if self._block is not None and (kind != CONTINUATION or stream != self._block.stream):
                     raise Violation(self.offset + pos, "CONTINUATION", describe_frame_head(kind, stream, word >> 8))
@@ -210,18 +244,12 @@ class Http2Scanner:
                         begin = pos = self._hold_frame(kept, data, pos, stop)
                         continue
                     instead = None
-                elif blocks is not None and kind in _BLOCK_KINDS:
+                elif kind in handled:
                     if stop > total:
                         need = self._whole_size(kind, stream, pos, stop)
                         break
-                    left -= BLOCK_WORK + stop - pos
-                    instead = self._on_header_frame(kind, flags, stream, data, pos, stop)
-                elif (handler := whole.get(kind)) is not None:
-                    if stop > total:
-                        need = self._whole_size(kind, stream, pos, stop)
-                        break
-                    self.budget = left - HANDLER_WORK - (stop - pos >> HANDLER_SHIFT)
-                    instead = handler(Http2Frame(flags, stream, self.offset + pos, data[pos:stop]))
+                    self.budget = left
+                    instead = self._edit_frame(kind, flags, stream, data, pos, stop)
                     left = self.budget
                 else:
                     instead = None
@@ -244,6 +272,14 @@ class Http2Scanner:
             return pos
         self._keep_remainder(data, pos, need)
         return total
+
+    def _edit_frame(self, kind: int, flags: int, stream: int, data: bytes, pos: int, stop: int) -> bytes | None:
+        """Pass a complete frame to its handler and return what it returns."""
+        if self._blocks is not None and kind in _BLOCK_KINDS:
+            self.budget -= BLOCK_WORK + stop - pos
+            return self._on_header_frame(kind, flags, stream, data, pos, stop)
+        self.budget -= HANDLER_WORK + (stop - pos >> HANDLER_SHIFT)
+        return self._whole[kind](Http2Frame(flags, stream, self.offset + pos, data[pos:stop]))
 
     def _replace_frame(self, before: bytes, frame: bytes) -> None:
         """Send the bytes before a frame, then the frame or what replaces it, then the frames to insert."""
@@ -320,6 +356,7 @@ class Http2Scanner:
         except HpackError as error:
             raise Violation(block.start, "header block in HPACK", str(error)) from None
         self._block = None
+        self.highest_stream = max(self.highest_stream, block.stream)
         return instead if instead is not None or block.raw is None else bytes(block.raw) + data[pos:stop]
 
     def _whole_size(self, kind: int, stream: int, pos: int, stop: int) -> int:

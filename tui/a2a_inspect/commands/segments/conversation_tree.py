@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from a2a_inspect.data.agent_names import AgentNames
 from a2a_proxy.model.segment import CLIENT, Handoff, Interruption, Segment
 from a2a_proxy.protocol.segments.content import ToolEvent
 from a2a_proxy.protocol.segments.measures import Turn, turns_of
@@ -76,6 +77,7 @@ class SessionConversations(msgspec.Struct):
     """Hand-off -> share of the earlier content that is in the request to the new agent (manual/protocol.md
     "Hand-offs").
     """
+    names: AgentNames
 
     def conversations_by_context(self) -> Iterator[tuple[str, list[ConversationTree]]]:
         """Yield the conversations that no other one handed over to, by context in order of first appearance."""
@@ -87,7 +89,7 @@ class SessionConversations(msgspec.Struct):
         yield from groups.items()
 
 
-def build_session_conversations(conversations: Conversations) -> SessionConversations:
+def build_session_conversations(conversations: Conversations, names: AgentNames) -> SessionConversations:
     """Build the tree from the segments, turns, hand-offs and tool calls."""
     talks: dict[tuple[str, str, int], ConversationTree] = {}
     by_exchange: dict[tuple[int, str], ConversationTree] = {}
@@ -110,7 +112,7 @@ def build_session_conversations(conversations: Conversations) -> SessionConversa
     carried = {
         each.id: share for each in conversations.handoffs if (share := _carried_share(each, conversations)) is not None
     }
-    return SessionConversations(list(talks.values()), conversations.contents, carried)
+    return SessionConversations(list(talks.values()), conversations.contents, carried, names)
 
 
 def _attach_handoff(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations, ToolCall
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.table import table_lines
+from a2a_inspect.data.agent_names import AgentNames
 from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
 from a2a_proxy.present import text
 from a2a_proxy.protocol.segments.content import Media, ToolEvent
@@ -23,7 +24,7 @@ def conversation_lines(conversation: ConversationTree, gathered: SessionConversa
     """Yield the lines of a conversation, then those of the conversations it handed over to."""
     indent = "  " * depth
     name = f"task {make_visible(conversation.task_id)}" if conversation.task_id else "without a task"
-    yield f"{indent}{name}  agent {make_visible(conversation.agent)}"
+    yield f"{indent}{name}  agent {make_visible(gathered.names.find(conversation.agent))}"
     for turn in conversation.turns:
         yield f"{indent}  {_turn_line(turn)}"
         zero = turn.client.end if turn.client else turn.segments[0].start
@@ -139,11 +140,12 @@ _INTERRUPTION_WORDS = {
 }
 
 
-def handoff_words(handoff: Handoff) -> str:
+def handoff_words(handoff: Handoff, names: AgentNames) -> str:
     """Return one line about a hand-off, without the share of carried-over content."""
-    to = f"{make_visible(handoff.to_agent)}{f' task {make_visible(handoff.to_task)}' if handoff.to_task else ''}"
+    to = names.find(handoff.to_agent) + (f" task {handoff.to_task}" if handoff.to_task else "")
+    evidence = f"{handoff.kind} by {handoff.evidence}"
     parts = [
-        f"hand-off to {to}  {handoff.kind} by {handoff.evidence}  #{handoff.exchange}.{handoff.seq}",
+        f"hand-off to {make_visible(to)}  {evidence}  #{handoff.exchange}.{handoff.seq}",
         _measure_words("latency", handoff.latency) or ("no output" if handoff.ended else "(open)"),
         f"briefing {text.format_size(handoff.briefing)}" if handoff.briefing else "",
     ]
@@ -152,7 +154,9 @@ def handoff_words(handoff: Handoff) -> str:
 
 def _handoff_line(handoff: Handoff, gathered: SessionConversations) -> str:
     carried = gathered.carried_shares.get(handoff.id)
-    return handoff_words(handoff) + (f"  {carried:.0%} of the context carried over" if carried is not None else "")
+    return handoff_words(handoff, gathered.names) + (
+        f"  {carried:.0%} of the context carried over" if carried is not None else ""
+    )
 
 
 def _tool_line(tool: ToolCall) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from a2a_inspect.commands.segments.lines import handoff_words, interruption_words
 from a2a_inspect.commands.segments.objects import handoff_object, interruption_object
+from a2a_inspect.data.agent_names import AgentNames
 from a2a_proxy.model.segment import CLIENT
 from a2a_proxy.recording.read.reader import Recording
 
@@ -12,6 +13,7 @@ class SegmentMarks:
     """Marks of one session."""
 
     def __init__(self, recording: Recording, session: int) -> None:
+        self.names = AgentNames(recording, session)
         self._lines: dict[tuple[int, int], list[str]] = {}
         self._interruptions = [row.interruption for row in recording.read_interruptions(session)]
         self._handoffs = [row.handoff for row in recording.read_handoffs(session)]
@@ -22,7 +24,7 @@ class SegmentMarks:
         for broken in self._interruptions:
             self._add_mark(broken.exchange, broken.seq, interruption_words(broken))
         for handoff in self._handoffs:
-            self._add_mark(handoff.exchange, handoff.seq, handoff_words(handoff))
+            self._add_mark(handoff.exchange, handoff.seq, handoff_words(handoff, self.names))
 
     def _add_mark(self, exchange: int, seq: int, words: str) -> None:
         self._lines.setdefault((exchange, seq), []).append(words)

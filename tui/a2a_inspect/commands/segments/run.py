@@ -17,6 +17,7 @@ from a2a_inspect.commands.segments.media import collect_media, write_media
 from a2a_inspect.commands.segments.objects import conversation_objects, summary_object
 from a2a_inspect.commands.segments.summary import MeasureValues
 from a2a_inspect.commands.session import session_line
+from a2a_inspect.data.agent_names import AgentNames
 from a2a_inspect.data.references import is_task_prefix, no_such_place, parse_reference, resolve_places
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
@@ -60,7 +61,9 @@ def show_segments(recording: Recording, options: SegmentsOptions) -> None:
     """
     missing = set(options.words)
     for session in recording.read_sessions():
-        session_talks = build_session_conversations(read_conversations(recording, session))
+        session_talks = build_session_conversations(
+            read_conversations(recording, session), AgentNames(recording, session.id)
+        )
         missing = {
             word
             for word in missing

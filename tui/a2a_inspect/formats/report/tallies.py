@@ -14,6 +14,7 @@ from a2a_inspect.plots.measures import CallKind
 from a2a_inspect.plots.sums import DurationRanks, rank_durations
 from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.present import text
+from a2a_proxy.protocol.outcome import FAILED_OUTCOMES
 from a2a_proxy.recording.read.rows import ExchangeRow
 from a2a_proxy.recording.write.note_writer import NotePlace
 
@@ -24,8 +25,6 @@ _MAX_PLACES = 5
 _MAX_CODE = 80
 """Maximum characters of an error code, which a peer may have made up."""
 _MAX_MESSAGE = 500
-_FAILED = ("error", "cut", "refused")
-"""Outcomes of calls that failed (`present.text.outcome_of`)."""
 
 
 class _CallTally:
@@ -72,8 +71,8 @@ class CallTallies:
         exchange = row.exchange
         kind = (exchange.operation, str(exchange.binding), str(exchange.dialect))
         outcome = text.outcome_of(exchange)
-        self._add_call(kind, exchange, failed=outcome in _FAILED)
-        if outcome in _FAILED:
+        self._add_call(kind, exchange, failed=outcome in FAILED_OUTCOMES)
+        if outcome in FAILED_OUTCOMES:
             place = format_place(NotePlace(row.session, exchange.id))
             self._add_failure(kind, exchange, outcome, [place, first_row])
 

@@ -1,0 +1,329 @@
+"""The ends of TLS connections through the relay, seen by peers that use OpenSSL as most programs do: blocking, each
+direction closed by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import trustme
+
+from a2a_proxy.certificates.authority import Authority
+from a2a_proxy.certificates.contexts import IssuedContexts
+from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.relay.client_tls import ClientTls
+from a2a_proxy.relay.listener_state import EditPolicy
+from a2a_proxy.relay.tls import Trust
+from support_relay import SECONDS, Story, agent, relaying
+
+Play = Callable[[Story], None]
+BIG = bytes(range(256)) * 12_000
+"""More than fits into the buffers."""
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority.create("test", datetime.datetime.now(datetime.UTC))
+
+
+@pytest.fixture
+def tls(authority: Authority) -> ClientTls:
+    return ClientTls(IssuedContexts(authority))
+
+
+@pytest.fixture(scope="module")
+def ca() -> trustme.CA:
+    return trustme.CA()
+
+
+@pytest.fixture
+def editing(ca: trustme.CA, tmp_path: Path) -> EditPolicy:
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    return EditPolicy(cards="never", keep_host=True, trust=Trust(tmp_path / "ca.pem"))
+
+
+class Peer:
+    """One end of a TLS connection. `end` says that no bytes follow, `cut` sends FIN alone."""
+
+    def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server: bool = False) -> None:
+        self.sock = sock
+        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._in, self._out, server, None if server else "localhost")
+        self.read_fin = False
+        """Whether the other side has sent FIN."""
+        sock.settimeout(SECONDS)
+        while not self._attempt(self._tls.do_handshake):
+            self._receive()
+        self._flush()
+
+    def _attempt(self, action: Callable[[], object]) -> bool:
+        try:
+            action()
+        except ssl.SSLWantReadError:
+            return False
+        finally:
+            self._flush()
+        return True
+
+    def _flush(self) -> None:
+        if data := self._out.read():
+            self.sock.sendall(data)
+
+    def _receive(self) -> None:
+        data = self.sock.recv(65536)
+        if data:
+            self._in.write(data)
+        else:
+            self.read_fin = True
+            self._in.write_eof()
+
+    def send(self, data: bytes) -> None:
+        for at in range(0, len(data), 16384):
+            self._tls.write(data[at : at + 16384])
+            self._flush()
+
+    def end(self) -> None:
+        self._attempt(self._tls.unwrap)
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def cut(self) -> None:
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def read_some(self) -> None:
+        while not self._attempt(lambda: self._tls.read(65536)):
+            self._receive()
+
+    def read(self) -> tuple[bytes, bool]:
+        """Return all bytes of the other side, and whether they ended with close_notify."""
+        parts = []
+        while True:
+            try:
+                part = self._tls.read(65536)
+            except ssl.SSLWantReadError:
+                self._receive()
+                continue
+            except ssl.SSLZeroReturnError:
+                part = b""
+            except ssl.SSLEOFError:
+                return b"".join(parts), False
+            if not part:
+                return b"".join(parts), True
+            parts.append(part)
+
+    def wait_fin(self) -> None:
+        while not self.read_fin:
+            self._receive()
+
+
+@contextlib.contextmanager
+def tls_agent(ca: trustme.CA, act: Callable[[Peer], None]) -> Iterator[int]:
+    """An agent that handles one connection in a thread."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("localhost").configure_cert(context)
+
+    def run() -> None:
+        sock, _ = listener.accept()
+        with sock:
+            act(Peer(sock, context, server=True))
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(SECONDS)
+
+
+def run_client(port: int, authority: Authority, act: Callable[[Peer], None]) -> asyncio.Future[None]:
+    """Run a TLS client in a thread."""
+
+    def run() -> None:
+        context = ssl.create_default_context(cadata=authority.certificate_pem.decode())
+        with socket.create_connection(("127.0.0.1", port)) as sock:
+            act(Peer(sock, context))
+
+    return asyncio.ensure_future(asyncio.to_thread(run))
+
+
+def test_the_agents_end_reaches_a_client_that_does_not_answer_it(
+    play: Play, tls: ClientTls, authority: Authority
+) -> None:
+    """After all bytes: close_notify and FIN. Clients look for FIN before they use a connection again."""
+
+    async def leave(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(BIG)
+        writer.close()
+
+    def client(peer: Peer) -> None:
+        peer.send(b"?")
+        threading.Event().wait(0.3)  # reads slowly
+        assert peer.read() == (BIG, True)
+        peer.wait_fin()
+
+    async def story() -> None:
+        async with agent(leave) as port, relaying(port, client_tls=tls) as bench:
+            await run_client(bench.port, authority, client)
+            await bench.closed()
+            assert bench.journal.kinds() == ["OPEN", "DIALED", "EOF to_client", "EOF to_agent", "CLOSED"]
+
+    play(story())
+
+
+def test_a_client_reads_on_after_its_end(play: Play, tls: ClientTls, authority: Authority) -> None:
+    """As with plain text, the agent's bytes arrive after the client has sent its last ones."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        assert await reader.read() == BIG
+        writer.write(BIG[::-1])
+        writer.close()
+
+    def client(peer: Peer) -> None:
+        peer.send(BIG)
+        peer.end()
+        assert peer.read() == (BIG[::-1], True)
+        peer.wait_fin()
+
+    async def story() -> None:
+        async with agent(answer) as port, relaying(port, client_tls=tls) as bench:
+            await run_client(bench.port, authority, client)
+            await bench.closed()
+
+    play(story())
+
+
+def test_an_agent_reads_on_after_its_end(
+    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
+) -> None:
+    received: list[tuple[bytes, bool]] = []
+
+    def serve(peer: Peer) -> None:
+        peer.read_some()
+        peer.send(b"no more")
+        peer.end()
+        received.append(peer.read())
+
+    def client(peer: Peer) -> None:
+        peer.send(b"GET ")
+        assert peer.read() == (b"no more", True)
+        peer.send(BIG)
+        peer.end()
+
+    async def story() -> None:
+        with tls_agent(ca, serve) as port:
+            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
+                await run_client(bench.port, authority, client)
+                await bench.closed()
+        assert received == [(BIG, True)]
+
+    play(story())
+
+
+def test_a_plain_clients_end_reaches_the_agent_at_once(play: Play, ca: trustme.CA, editing: EditPolicy) -> None:
+    """As close_notify and FIN, after the request; the response still arrives."""
+    received: list[tuple[bytes, bool]] = []
+
+    def serve(peer: Peer) -> None:
+        received.append(peer.read())
+        peer.wait_fin()
+        peer.send(BIG)
+        peer.end()
+
+    async def story() -> None:
+        with tls_agent(ca, serve) as port:
+            async with relaying(f"https://localhost:{port}", editing=editing) as bench:
+                reader, writer = await bench.connect()
+                writer.write(b"GET " + BIG)
+                writer.write_eof()
+                assert await reader.read() == BIG
+                writer.close()
+                await bench.closed()
+        assert received == [(b"GET " + BIG, True)]
+
+    play(story())
+
+
+def test_an_agent_without_close_notify(
+    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
+) -> None:
+    """Its bytes may be cut off: the client sees the same, and the recording too."""
+
+    def serve(peer: Peer) -> None:
+        peer.read_some()
+        peer.send(BIG)
+        peer.cut()
+        peer.wait_fin()
+
+    def client(peer: Peer) -> None:
+        peer.send(b"GET ")
+        assert peer.read() == (BIG, False)
+
+    async def story() -> None:
+        with tls_agent(ca, serve) as port:
+            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
+                await run_client(bench.port, authority, client)
+                await bench.closed()
+                assert "EOF to_client" not in bench.journal.kinds()
+                (cut,) = [c for c in bench.journal.chunks if c.kind is ChunkKind.RESET]
+                assert (cut.direction, cut.data) == (
+                    Direction.TO_CLIENT,
+                    b"TLS ended by the agent without close_notify",
+                )
+
+    play(story())
+
+
+def test_a_client_without_close_notify(
+    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
+) -> None:
+    """The agent sees the same. Many clients leave so, and it is no fault: no request ends with the connection."""
+    received: list[tuple[bytes, bool]] = []
+
+    async def story() -> None:
+        with tls_agent(ca, lambda peer: received.append(peer.read())) as port:
+            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
+
+                def client(peer: Peer) -> None:
+                    peer.send(b"GET ")
+                    peer.cut()
+                    peer.read()
+
+                await run_client(bench.port, authority, client)
+                await bench.closed()
+                assert "EOF to_agent" in bench.journal.kinds()
+        assert received == [(b"GET ", False)]
+
+    play(story())
+
+
+def test_an_agent_that_ends_while_its_client_reads_slowly(
+    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
+) -> None:
+    """Reading from the agent pauses; its bytes and its end wait, and none is lost."""
+
+    def serve(peer: Peer) -> None:
+        peer.read_some()
+        peer.send(BIG)
+        peer.end()
+        peer.wait_fin()
+
+    def client(peer: Peer) -> None:
+        peer.send(b"GET ")
+        threading.Event().wait(0.3)
+        assert peer.read() == (BIG, True)
+        peer.end()
+
+    async def story() -> None:
+        with tls_agent(ca, serve) as port:
+            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
+                await run_client(bench.port, authority, client)
+                await bench.closed()
+                assert bench.journal.data(Direction.TO_CLIENT) == BIG
+
+    play(story())
