@@ -122,18 +122,18 @@ class Link:
         folder.mkdir()
         self.listeners = [_listener() for _ in range(lanes * (1 + secure))]
         """Of each lane; with `secure`, then of each lane with TLS."""
-        self._contexts = Contexts(folder) if secure else None
+        self.contexts = Contexts(folder) if secure else None
         addresses = [f"127.0.0.1:{each.getsockname()[1]}" for each in self.listeners]
         first, *others = addresses[:lanes] + [f"https://{each}" for each in addresses[lanes:]]
         more = [word for each in others for word in ("--listen", "127.0.0.1:0", "--upstream", each)]
-        if self._contexts is not None:
+        if self.contexts is not None:
             more += ["--tls", "--forward", "127.0.0.1:0", "--intercept", OPENED]
-            more += ["--upstream-ca", str(self._contexts.origin_ca)]
+            more += ["--upstream-ca", str(self.contexts.origin_ca)]
         self.proxy = Proxy(folder, first, "", "--quiet", "--journal-segment", SEGMENT, *options, *more).start()
         (start,) = self.proxy.said("start")
         self.ports = [int(route["listen"][0].rpartition(":")[2]) for route in start["routes"]]
-        if self._contexts is not None:
-            self._contexts.trust_proxy(self.proxy.state)
+        if self.contexts is not None:
+            self.contexts.trust_proxy(self.proxy.state)
             self._forward_port = int(start["forwards"][0][0].rpartition(":")[2])
         self.recorder = recorder_of(self.proxy.process.pid)
         self._wanted: dict[tuple[str, str], deque[tuple[int, int] | None]] = {}
@@ -145,13 +145,13 @@ class Link:
     @contextlib.contextmanager
     def line(self, lane: int, way: Way = Way.PLAIN) -> Iterator[Line]:
         """Yield a connection of a lane that is to be made."""
-        lanes = len(self.listeners) // (1 if self._contexts is None else 2)
+        lanes = len(self.listeners) // (1 if self.contexts is None else 2)
         if way in (Way.PLAIN, Way.TLS, Way.TLS_BOTH):
             place = lane + lanes * (way is Way.TLS_BOTH)
-            yield Line(way, self.ports[place], self.listeners[place], self._contexts)
+            yield Line(way, self.ports[place], self.listeners[place], self.contexts)
             return
         with _listener() as own:
-            yield Line(way, self._forward_port, own, self._contexts)
+            yield Line(way, self._forward_port, own, self.contexts)
 
     def expect(self, line: Line, played: Played) -> None:
         """Add an expected connection."""

@@ -134,6 +134,8 @@ class TlsChannel(Channel):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=name is None, server_hostname=name)
         self._is_ended = False
+        self._held = b""
+        """Bytes that arrived before `finish` and were not received yet."""
         self.notifies = notifies
         """Whether `finish` sends close_notify before FIN."""
 
@@ -157,8 +159,9 @@ class TlsChannel(Channel):
 
     async def receive(self) -> bytes:
         """Return received bytes, empty after close_notify. Raises OSError."""
-        while not (data := self._decrypt()) and not self._is_ended:
+        while not (data := self._held + self._decrypt()) and not self._is_ended:
             self._take(await super().receive())
+        self._held = b""
         return data
 
     def _decrypt(self) -> bytes:
@@ -177,6 +180,7 @@ class TlsChannel(Channel):
     async def finish(self) -> None:
         """Send close_notify and FIN. Raises OSError."""
         if self.notifies:
+            self._held += self._decrypt()
             with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLSyscallError, ssl.SSLZeroReturnError):
                 self._tls.unwrap()
             await self._flush()

@@ -401,6 +401,28 @@ def test_bytes_that_passed_unread_are_counted() -> None:
     assert observe(chunks, restart_at=range(1, len(chunks))) == seen
 
 
+def broken(direction: Direction, reason: str) -> list[Chunk]:
+    begin, *_, end = scripted(Http())
+    return [begin, Chunk(1, ChunkKind.RESET, direction, START + 5, reason.encode()), end]
+
+
+def test_a_failed_handshake_is_the_reason_of_its_connection() -> None:
+    """In words, with a finding: the connection has no exchange that could show it."""
+    reason = "TLS handshake failed: the client closed the connection"
+    seen = observe(broken(TO_AGENT, reason))
+    (finding,) = seen.out
+    assert isinstance(finding, Finding)
+    assert (finding.rule, finding.summary, finding.connection) == ("HANDSHAKE", reason, 1)
+    assert seen.connections[1].how == reason
+
+
+def test_an_end_without_close_notify_is_the_reason_of_its_connection() -> None:
+    reason = "TLS ended by the agent without close_notify"
+    seen = observe(broken(TO_CLIENT, reason))
+    assert seen.out == []
+    assert seen.connections[1].how == reason
+
+
 def test_snapshots_do_not_grow_with_the_session() -> None:
     """A thousand connections later a snapshot is as large as after a hundred, but for the tasks touched last
     and what they wait for."""

@@ -37,6 +37,8 @@ from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
 _OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
+_TLS_REASON, _HANDSHAKE_FAILED = b"TLS ", b"TLS handshake failed: "
+"""How the texts of RESET records begin that name a reason of TLS."""
 _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
 _CARD_EVENT = EventKind.CARD
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
@@ -321,7 +323,10 @@ class Observer:
             connection.how = connection.how or f"{who} eof"
             connection.wire.feed_eof(chunk.direction, chunk.at, events)
         elif chunk.kind is ChunkKind.RESET:
-            connection.how = connection.how or f"{who} reset"
+            reason = chunk.data.decode("utf-8", "replace") if chunk.data.startswith(_TLS_REASON) else f"{who} reset"
+            connection.how = connection.how or reason
+            if chunk.data.startswith(_HANDSHAKE_FAILED):
+                out.append(Finding("HANDSHAKE", Severity.WARNING, chunk.at, reason, chunk.connection))
             connection.wire.feed_reset(chunk.direction, chunk.at, events)
         else:
             lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))

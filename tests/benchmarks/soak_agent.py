@@ -36,16 +36,19 @@ class Texts:
         self._english = English()
 
     def event(self, stream: str, number: int) -> dict[str, Any]:
-        """Return one event of a stream: each third one is an artifact's part, the others are status updates."""
+        """Return one event of a stream: each third one is an artifact's part, the others are status updates. The last
+        one completes the task."""
         size = random.Random(f"{stream} {number}").choice((20, 40, 80, 160, MESSAGE_BYTES))
         words = _NO_LETTER.sub(" ", self._english.sentence(size).decode())  # nothing that looks like a secret
         text = f"mark {stream} {number}. {words}"
         names = {"taskId": f"task-{stream}", "contextId": f"context-{stream}"}
-        if number % 3 == 2:
+        is_last = number == int(stream.rpartition("-")[2]) - 1
+        if number % 3 == 2 and not is_last:
             artifact = {"artifactId": "report", "parts": [{"text": text}]}
             return {"artifactUpdate": {**names, "artifact": artifact, "append": number > 2}}
         message = {"messageId": f"{stream}-{number}", "role": "ROLE_AGENT", "parts": [{"text": text}]}
-        return {"statusUpdate": {**names, "status": {"state": "TASK_STATE_WORKING", "message": message}}}
+        state = "TASK_STATE_COMPLETED" if is_last else "TASK_STATE_WORKING"
+        return {"statusUpdate": {**names, "status": {"state": state, "message": message}}}
 
 
 class SoakAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only

@@ -11,10 +11,6 @@ import contextlib
 import datetime
 import http.client
 import json
-import os
-import socket
-import subprocess
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +21,7 @@ import pytest
 import trustme
 
 from a2a_proxy.model.exchange import Binding
-from support_debian import debian_environment, debian_program
+from support_nginx import nginx, nginx_missing, read_requests, virtual_host
 from support_peers import Agent, Transcript, agent, missing, normalise, run_client
 from support_proxy import Proxy, finished, proxy
 from support_relay import refusing_port
@@ -37,27 +33,6 @@ HOSTS = {"127.1": "agent one", "127.0.1": "agent two"}
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
 SECONDS = 120.0
 
-NGINX = """daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
-{user}
-events {{ worker_connections 1024; }}
-http {{
-  log_format seen '$ssl_server_name $host $server_protocol $request_method $uri $status';
-  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
-  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
-  client_max_body_size 0; access_log off;
-{servers}
-}}
-"""
-HOST = """  server {{
-    listen 127.0.0.1:{port} ssl http2{shared}; server_name {host}; access_log {folder}/{host}.log seen;
-    ssl_certificate {folder}/{host}.pem; ssl_certificate_key {folder}/{host}.pem;
-    location / {{
-      proxy_pass http://127.0.0.1:{http}; proxy_http_version 1.1; proxy_set_header Connection "";
-      proxy_buffering off; proxy_request_buffering off;
-    }}
-    location /lf.a2a.v1.A2AService/ {{ grpc_pass grpc://127.0.0.1:{grpc}; }}
-  }}
-"""
 CLOSED = """  server {{
     listen 127.0.0.1:{port} ssl http2 reuseport;
     ssl_certificate {folder}/{name}.pem; ssl_certificate_key {folder}/{name}.pem;
@@ -84,26 +59,26 @@ class Front:
 
     def requests(self, host: str) -> list[list[str]]:
         """Return SNI, host, protocol, method, path and status of each request to a virtual host, in order."""
-        return [line.split() for line in (self.folder / f"{host}.log").read_text().splitlines()]
+        return read_requests(self.folder, host)
 
 
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """Run nginx in front of two agents, whose cards contain its URLs."""
-    if why := missing("sdk1"):
+    if why := missing("sdk1") or nginx_missing():
         pytest.skip(why)
-    if debian_program("nginx") is None:
-        pytest.skip(
-            "nginx is missing: run `python tests/peers/setup.py` where Debian's packages can be had, or install it"
-        )
     folder = tmp_path_factory.mktemp("nginx")
     port, *ports = (refusing_port() for _ in range(4))  # kept open for nginx, which shares them by `reuseport`
     wrong = dict(zip(certificates(folder), ports, strict=True))
     with contextlib.ExitStack() as stack:
         agents = {host: stack.enter_context(agent("sdk1", *at(host, port))) for host in HOSTS}
         running = Front(folder, port, agents, wrong)
-        with nginx(running):
-            yield running
+        servers = [
+            virtual_host(folder, port, (host,), one, first=host == next(iter(HOSTS))) for host, one in agents.items()
+        ]
+        servers += [CLOSED.format(folder=folder, name=name, port=port) for name, port in wrong.items()]
+        stack.enter_context(nginx(folder, port, "".join(servers)))
+        yield running
 
 
 def at(host: str, port: int) -> list[str]:
@@ -123,49 +98,6 @@ def certificates(folder: Path) -> list[str]:
     own = trustme.CA()  # its certificate is self-signed
     (folder / "self.pem").write_bytes(own.private_key_pem.bytes() + own.cert_pem.bytes())
     return ["other", "expired", "self"]
-
-
-@contextlib.contextmanager
-def nginx(front: Front) -> Iterator[None]:
-    """Run nginx while the block runs."""
-    servers = [
-        HOST.format(folder=front.folder, host=host, port=front.port, shared=shared, http=one.http, grpc=one.grpc)
-        for (host, one), shared in zip(front.agents.items(), (" reuseport", ""), strict=True)  # once per port
-    ]
-    servers += [CLOSED.format(folder=front.folder, name=name, port=port) for name, port in front.wrong.items()]
-    user = "user root root;" if os.geteuid() == 0 else ""  # otherwise its worker may not enter the folder
-    conf = front.folder / "nginx.conf"
-    conf.write_text(NGINX.format(folder=front.folder, user=user, servers="".join(servers)))
-    log = front.folder / "error.log"
-    line = [str(debian_program("nginx")), "-p", str(front.folder), "-e", str(log), "-c", str(conf)]
-    process = subprocess.Popen(
-        line,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=debian_environment(dict(os.environ)),
-    )
-    try:
-        until_listening(process, front.port, log)
-        yield
-    finally:
-        process.terminate()
-        try:
-            process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def until_listening(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until it accepts connections. Raises RuntimeError if it does not."""
-    deadline = time.monotonic() + SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        time.sleep(0.02)
-    raise RuntimeError(f"nginx does not listen: {log.read_text()}")
 
 
 def as_seen(transcripts: list[Transcript], front: Front, host: str) -> dict[str, Any]:

@@ -344,8 +344,8 @@ def blocking_handshake(port: int, context: ssl.SSLContext) -> None:
 
 
 def failing(play: Play, tls: ClientTls, client: Callable[[Bench], object]) -> list[tuple[str, str]]:
-    """Run a client whose handshake fails; return the user's lines, with PORT for the port. Nothing is recorded, and the
-    next client is served."""
+    """Run a client whose handshake fails; return the user's lines, with PORT for the port. The connection and the
+    reason are recorded, and nothing else."""
     lines: list[tuple[str, str]] = []
 
     async def story() -> None:
@@ -355,7 +355,15 @@ def failing(play: Play, tls: ClientTls, client: Callable[[Bench], object]) -> li
             lines.extend((note.text.replace(str(bench.port), "PORT"), note.hint) for note in bench.notes)
             assert all(note.loud for note in bench.notes)
             await until(lambda: not bench.relay._handshakes)
-            assert bench.journal.chunks == []
+            for number in {chunk.connection for chunk in bench.journal.chunks}:
+                assert bench.journal.kinds(number) == ["OPEN", "RESET to_agent", "CLOSED"]
+                (reason,) = [
+                    c.data for c in bench.journal.chunks if c.kind is ChunkKind.RESET and c.connection == number
+                ]
+                assert reason.startswith(b"TLS handshake failed: ")
+            assert bench.journal.data(TO_AGENT) == b""
+            assert opened(bench) is None
+            assert not bench.relay._connections
 
     play(story())
     return lines
@@ -370,6 +378,12 @@ def test_a_client_that_does_not_trust_the_authority(play: Play, tls: ClientTls) 
                     bench.port,
                     ssl.create_default_context(cadata=trustme.CA().cert_pem.bytes().decode()),
                 )
+        await until(lambda: bench.journal.kinds(2)[-1:] == ["CLOSED"])
+        reason = bench.journal.data(TO_AGENT, kind=ChunkKind.RESET).decode()
+        assert reason.startswith(
+            "TLS handshake failed: the client refused the proxy's certificate for localhost: tlsv1 alert unknown ca; "
+        )
+        assert "a2a-proxy ca env" in reason
 
     ((text, hint),) = failing(play, tls, client)
     assert text == "a client of 127.0.0.1:PORT refused the proxy's certificate for localhost: tlsv1 alert unknown ca"
@@ -541,8 +555,8 @@ def test_clients_must_present_a_certificate(
             writer.write(b"hello")
             assert await reader.readexactly(5) == b"hello"
             writer.close()
-            await bench.closed()
-            facts = opened(bench)
+            await bench.closed(4)
+            facts = opened(bench, 4)
             assert facts is not None
             assert facts.client is not None
             assert (facts.client.names, facts.client.verified) == (("client.example",), True)

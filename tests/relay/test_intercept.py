@@ -293,7 +293,13 @@ def test_a_client_that_refuses_the_certificate(
             assert "agent.test" in note.text  # asyncio's client closes the connection instead of sending its alert
             assert "a2a-proxy ca env" in note.hint
             assert "--pass agent.test" in note.hint
-            assert bench.opened() == []
+            for number in (1, 2):
+                assert bench.journal.kinds(number) == ["OPEN", "RESET to_agent", "CLOSED"]
+            assert {facts["upstream"] for facts in bench.opened()} == {f"https://agent.test:{port_of(server)}"}
+            reason = bench.journal.data(Direction.TO_AGENT, kind=ChunkKind.RESET).decode()
+            assert reason.startswith("TLS handshake failed: the client ")
+            assert "a2a-proxy ca env" in reason
+            assert "--pass agent.test" in reason
         server.close()
 
     play(story())

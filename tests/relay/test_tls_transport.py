@@ -271,7 +271,10 @@ def test_an_agent_without_close_notify(
                 await bench.closed()
                 assert "EOF to_client" not in bench.journal.kinds()
                 (cut,) = [c for c in bench.journal.chunks if c.kind is ChunkKind.RESET]
-                assert (cut.direction, cut.data) == (Direction.TO_CLIENT, b"TLS ended without close_notify")
+                assert (cut.direction, cut.data) == (
+                    Direction.TO_CLIENT,
+                    b"TLS ended by the agent without close_notify",
+                )
 
     play(story())
 

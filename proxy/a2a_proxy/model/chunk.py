@@ -31,7 +31,8 @@ class ChunkKind(IntEnum):
     EOF = 4
     """The sender of this direction will send no more bytes (FIN)."""
     RESET = 5
-    """The sender of this direction broke the connection (RST, or an I/O error). `data` is UTF-8 text, may be empty."""
+    """The sender of this direction broke the connection (RST, or an I/O error). `data` is UTF-8 text, may be empty;
+    `TLS ...` is a reason for users."""
     CLOSED = 6
     """Both sides are closed; the last record of a connection."""
     OURS = 7

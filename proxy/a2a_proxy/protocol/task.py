@@ -100,6 +100,10 @@ class _TrackedArtifact(msgspec.Struct, gc=False):
         return made
 
 
+_NO_ARTIFACTS: dict[str, _TrackedArtifact] = {}
+"""Shared by all tasks that have none, because an empty dictionary takes 64 bytes. Never changed."""
+
+
 class _TaskRecord(msgspec.Struct, gc=False):
     """State of a task while it is followed."""
 
@@ -114,7 +118,7 @@ class _TaskRecord(msgspec.Struct, gc=False):
     """Generations of the task, if it has any."""
     support: Support = Support.UNKNOWN
     """Support for generations, as long as the task has none."""
-    artifacts: dict[str, _TrackedArtifact] = {}
+    artifacts: dict[str, _TrackedArtifact] = msgspec.field(default_factory=lambda: _NO_ARTIFACTS)
     messages: int = 0
     message_id: int = 0
     """Hash of the first message's id; many tasks have only one message."""
@@ -127,6 +131,12 @@ class _TaskRecord(msgspec.Struct, gc=False):
     """States that were counted and dropped from `states`, oldest first."""
     is_changed: bool = False
     """Whether the record is among the changes that have not been reported."""
+
+    def artifact(self, name: str, at: int) -> _TrackedArtifact:
+        """Return the artifact of this name; a new one that begins at `at` (ns) if the task has none."""
+        if self.artifacts is _NO_ARTIFACTS:
+            self.artifacts = {}
+        return self.artifacts.setdefault(name, _TrackedArtifact(first=at))
 
     def snapshot(self) -> Task:
         """Return the current task."""
@@ -215,9 +225,12 @@ class TaskTracker:
             record.first, record.last = task.first, task.last
             record.numbers, record.support = TaskGenerations.from_task(task), task.support
             record.messages, record.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
+            loaded: dict[str, _TrackedArtifact] = {}
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
-                record.artifacts[each.artifact_id] = _TrackedArtifact(*numbers)
+                loaded[each.artifact_id] = _TrackedArtifact(*numbers)
+            if loaded:
+                record.artifacts = loaded
             key = (task.agent, task.task_id)
             self._store_record(key, record)
             self._file_if_finished(key, record)
@@ -438,7 +451,7 @@ def _last_shown_state(record: _TaskRecord, exchange: int) -> int:
 def _apply_artifact(record: _TaskRecord, frame: Frame) -> None:
     found = chunks_of_frame(frame)
     chunk = found[0] if found else ArtifactChunk(frame.artifact_id, "", 0, 0, hash(frame.payload))
-    state = record.artifacts.setdefault(frame.artifact_id, _TrackedArtifact(first=frame.at))
+    state = record.artifact(frame.artifact_id, frame.at)
     state.last, state.told = frame.at, None
     state.name = state.name or chunk.name
     state.complete = state.complete or frame.last_chunk
@@ -466,7 +479,7 @@ def _is_repeated_content(state: _TrackedArtifact, content: int, exchange: int) -
 def _apply_snapshot(record: _TaskRecord, frame: Frame) -> None:
     """Artifacts in a Task are complete: their sizes replace the sums of the chunks, unless the snapshot is older."""
     for chunk in chunks_of_frame(frame):
-        state = record.artifacts.setdefault(chunk.artifact_id, _TrackedArtifact(first=frame.at))
+        state = record.artifact(chunk.artifact_id, frame.at)
         state.last, state.told = frame.at, None
         state.name = state.name or chunk.name
         if not state.chunks:

@@ -56,6 +56,15 @@ def create_server_context(protocols: tuple[str, ...]) -> ssl.SSLContext:
     return context
 
 
+class HandshakeFailure(msgspec.Struct, frozen=True):
+    """Why a client was closed before its TLS connection was established."""
+
+    reason: str
+    """The reason for the recording: `the client closed the connection`."""
+    note: ConsoleNote
+    """The line for the user."""
+
+
 Begin = Callable[[TlsFacts | None], asyncio.Protocol]
 """Called when a client's connection is established, with the facts of its TLS handshake; returns its protocol."""
 
@@ -71,56 +80,56 @@ class ClientTls:
         self._trust_hint = trust_hint
         self._required = required
 
-    async def accept(self, sock: socket.socket, begin: Begin, show_note: Callable[[ConsoleNote], None]) -> None:
+    async def accept(self, sock: socket.socket, begin: Begin, fail: Callable[[HandshakeFailure], None]) -> None:
         """Give an accepted connection to the protocol of `begin`, after the handshake if the client speaks TLS.
 
-        A client whose handshake fails is closed, with a note to the user. A client that is gone is closed silently.
+        A client whose handshake fails is closed, and `fail` is called. A client that is gone is closed silently.
         """
         accepted = _Accepted()
         try:
             first = await peek_bytes(sock, bool, 1, None)
             if first and first[0] == TLS_BYTE:
-                note = await self._accept_tls(sock, accepted, begin)
+                failure = await self._accept_tls(sock, accepted, begin)
             elif self._required and first:
-                note = ConsoleNote(
+                failure = _fail(
+                    "the client speaks no TLS and --client-ca asks for its certificate",
                     f"a client without TLS was refused at {_local_address(sock)}: --client-ca asks for its certificate",
                     "let the client use https:// and a certificate",
-                    loud=True,
                 )
             else:
-                note = None
+                failure = None
                 await accepted.adopt(sock, lambda: begin(None))
-            if note is not None:
-                show_note(note)
+            if failure is not None:
+                fail(failure)
         except OSError:
             return
         finally:
             if not accepted.is_adopted:
                 sock.close()
 
-    async def _accept_tls(self, sock: socket.socket, accepted: _Accepted, begin: Begin) -> ConsoleNote | None:
+    async def _accept_tls(self, sock: socket.socket, accepted: _Accepted, begin: Begin) -> HandshakeFailure | None:
         """Complete the handshake, or return the reason why that is impossible."""
         where = _local_address(sock)
         hello = await peek_hello(sock, HANDSHAKE_SECONDS)
         if hello is HelloGap.INCOMPLETE:
-            return ConsoleNote(
+            return _fail(
+                "the client sent only a part of its ClientHello",
                 f"a client of {where} began a TLS handshake and sent only a part of its ClientHello",
                 "the client, or a proxy between, must send the rest",
-                loud=True,
             )
         if isinstance(hello, HelloGap):
             sock.send(_DECODE_ERROR)
-            return ConsoleNote(
+            return _fail(
+                "the client's bytes begin like TLS and are no ClientHello",
                 f"a client of {where} sent bytes that begin like TLS and are no ClientHello",
                 "the client must speak TLS or plain HTTP there",
-                loud=True,
             )
         name = hello.server_name or _certificate_host(sock)
         return await self._shake_hands(sock, accepted, begin, hello, name, LISTENER_PROTOCOLS, self._trust_hint)
 
     async def intercept(
         self, sock: socket.socket, begin: Begin, hello: ClientHello, name: str, protocols: tuple[str, ...]
-    ) -> ConsoleNote | None:
+    ) -> HandshakeFailure | None:
         """Complete the handshake with a client that takes this connection for one to the host `name`.
 
         Returns None if the protocol of `begin` has the connection, or the reason why that is impossible; the connection
@@ -143,7 +152,7 @@ class ClientTls:
         name: str,
         protocols: tuple[str, ...],
         trust_hint: str,
-    ) -> ConsoleNote | None:
+    ) -> HandshakeFailure | None:
         """Complete the handshake with a certificate for `name`, or return the reason why that is impossible."""
         where = _local_address(sock)
         server = self._contexts.find_context(name, protocols)
@@ -153,9 +162,7 @@ class ClientTls:
                 server = await loop.run_in_executor(None, self._contexts.make_context, name, protocols)
             except OSError as error:
                 text = f"cannot create a certificate for {name}: {(error.strerror or str(error)).lower()}"
-                return ConsoleNote(
-                    text, "check the disk and the permissions of the folder for temporary files", loud=True
-                )
+                return _fail(text, text, "check the disk and the permissions of the folder for temporary files")
         transport = TlsTransport(server.context, server_side=True)
         await accepted.adopt(sock, lambda: transport)
         try:
@@ -163,8 +170,8 @@ class ClientTls:
         except OSError as error:
             return _explain_error(error, where, name, trust_hint)
         except ValueError:  # Python decodes the names as UTF-8
-            text = f"a client's certificate cannot be read at {where}"
-            return ConsoleNote(text, "its names must be text: give the client another one", loud=True)
+            text = "a client's certificate cannot be read"
+            return _fail(text, f"{text} at {where}", "its names must be text: give the client another one")
         facts = describe_handshake(transport.ssl_object, hello.server_name, server.certificate)
         transport.begin(begin(facts))
         return None
@@ -191,28 +198,37 @@ class _Accepted(asyncio.Protocol):
         protocol.connection_made(transport)
 
 
-def _explain_error(error: OSError, where: str, name: str, trust_hint: str) -> ConsoleNote:
-    """Return a line about a failed handshake."""
+def _fail(reason: str, text: str, hint: str) -> HandshakeFailure:
+    return HandshakeFailure(reason, ConsoleNote(text, hint, loud=True))
+
+
+def _explain_error(error: OSError, where: str, name: str, trust_hint: str) -> HandshakeFailure:
+    """Return the reason of a failed handshake, and a line about it."""
     if not isinstance(error, ssl.SSLError):
         text = f"a client of {where} closed the connection during the TLS handshake for {name}"
-        return ConsoleNote(text, f"if it does not accept the certificate: {trust_hint}", loud=True)
+        hint = f"if it does not accept the certificate: {trust_hint}"
+        return _fail(f"the client closed the connection; {hint}", text, hint)
     if isinstance(error, ssl.SSLCertVerificationError):
-        return ConsoleNote(
-            f"a client's certificate was refused at {where}: {error.verify_message.lower()}",
+        reason = error.verify_message.lower()
+        return _fail(
+            f"the client's certificate was refused: {reason}",
+            f"a client's certificate was refused at {where}: {reason}",
             "use a certificate that an authority of --client-ca has issued",
-            loud=True,
         )
     reason = (error.reason or str(error)).replace("_", " ").lower()
     if "peer did not return a certificate" in reason:
-        text = f"a client without a certificate was refused at {where}: --client-ca asks for one"
-        return ConsoleNote(text, "give the client a certificate that an authority of that file has issued", loud=True)
+        return _fail(
+            "the client presented no certificate, and --client-ca asks for one",
+            f"a client without a certificate was refused at {where}: --client-ca asks for one",
+            "give the client a certificate that an authority of that file has issued",
+        )
     if any(alert in reason for alert in _REFUSALS):
-        text = f"a client of {where} refused the proxy's certificate for {name}: {reason}"
-        return ConsoleNote(text, trust_hint, loud=True)
-    return ConsoleNote(
+        text = f"refused the proxy's certificate for {name}: {reason}"
+        return _fail(f"the client {text}; {trust_hint}", f"a client of {where} {text}", trust_hint)
+    return _fail(
+        reason,
         f"the TLS handshake with a client of {where} failed: {reason}",
         "the client must speak TLS 1.2 or 1.3 there, or plain HTTP",
-        loud=True,
     )
 
 

@@ -52,6 +52,8 @@ LINGER_SECONDS = 1.0
 """Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
 """Bytes of a client that are kept until the agent has proved to speak HTTP/2."""
+HANDSHAKE_FAILED = "TLS handshake failed: "
+"""How the reason of a connection begins that ended in its TLS handshake."""
 
 _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 """The beginning of a request that only a forward proxy can answer (RFC 9112, 3.2)."""
@@ -59,7 +61,7 @@ _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
 _PASSED = ChunkKind.PASSED
-_CUT = b"TLS ended without close_notify"
+_CUT = b"TLS ended by the agent without close_notify"
 
 Append = Callable[[ChunkKind, Direction, int, int, bytes], None]
 Forward = Callable[[bytes], list[EditFact] | None]
@@ -175,9 +177,8 @@ class Leg(asyncio.Protocol):
             rest = b"" if self.fin_received or self.tls else tcp.read_unread(self.transport)
             if rest:
                 self.data_received(rest)
-            self.record_chunk(_RESET, str(exc).encode(errors="replace"))
-            if isinstance(exc, ssl.SSLError):
-                self.connection.on_tls_error(self, exc)
+            reason = self.connection.explain_tls_error(self, exc) if isinstance(exc, ssl.SSLError) else ""
+            self.record_chunk(_RESET, (reason or str(exc)).encode(errors="replace"))
         self.connection.on_leg_lost(self)
 
     def pause_writing(self) -> None:
@@ -334,15 +335,7 @@ class ProxyConnection:
             self._join_agent(leg.transport)
 
     def _on_client_connected(self, transport: asyncio.Transport) -> None:
-        client = tcp.socket_name(transport, "peername")
-        facts = ConnectionFacts(
-            client,
-            tcp.socket_name(transport, "sockname"),
-            self._route.upstream.text,
-            tls=self.client_tls,
-            forwarded=self._listener.forwarded,
-            client_process=self.context.process_of(client),
-        )
+        facts = self._facts(tcp.socket_name(transport, "peername"), tcp.socket_name(transport, "sockname"))
         self.client.record_chunk(_OPEN, msgspec.json.encode(facts))
         if self._refusal_reason:
             self._refuse_client(self._refusal_reason)
@@ -360,6 +353,16 @@ class ProxyConnection:
         self.client.forward = self._choose_upstream
         if not self._route.upstream.tls:  # over TLS the handshake depends on the protocol that the client speaks
             self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._start_dial, self._route.upstream)
+
+    def _facts(self, client: str, listen: str) -> ConnectionFacts:
+        return ConnectionFacts(
+            client,
+            listen,
+            self._route.upstream.text,
+            tls=self.client_tls,
+            forwarded=self._listener.forwarded,
+            client_process=self.context.process_of(client),
+        )
 
     def _choose_upstream(self, data: bytes) -> None:
         self._held_data.append(data)
@@ -570,12 +573,22 @@ class ProxyConnection:
         if self._editing is not None:
             self.record_edits(self._editing.feed_eof(leg.direction))
 
-    def on_tls_error(self, leg: Leg, error: ssl.SSLError) -> None:
-        """Tell the user why an upstream refused TLS after the handshake, as for a missing certificate with TLS 1.3."""
-        if leg is self.agent and not leg.received_bytes:
-            reason = explain_handshake_error(error, self._upstream, ())
-            text = f"no connection to {self._upstream.text}: {reason}"
-            self.context.show_note(ConsoleNote(text, reason.hint, loud=True))
+    def explain_tls_error(self, leg: Leg, error: ssl.SSLError) -> str:
+        """Tell the user why an upstream refused TLS after the handshake, as for a missing certificate with TLS 1.3, and
+        return the reason for the recording; empty for other errors."""
+        if leg is not self.agent or leg.received_bytes:
+            return ""
+        reason = explain_handshake_error(error, self._upstream, ())
+        text = f"no connection to {self._upstream.text}: {reason}"
+        self.context.show_note(ConsoleNote(text, reason.hint, loud=True))
+        return f"{HANDSHAKE_FAILED}{str(reason).removeprefix('the TLS handshake failed: ')}"
+
+    def record_failed_handshake(self, client: str, listen: str, reason: str) -> None:
+        """Record a client that connected from `client` to `listen` (both `host:port`), and whose TLS handshake failed.
+        Such a connection has no legs."""
+        self.client.record_chunk(_OPEN, msgspec.json.encode(self._facts(client, listen)))
+        self.client.record_chunk(_RESET, f"{HANDSHAKE_FAILED}{reason}".encode(errors="replace"))
+        self._finish_connection()
 
     def on_leg_lost(self, leg: Leg) -> None:
         """Handle a closed leg."""

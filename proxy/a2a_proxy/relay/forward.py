@@ -16,7 +16,7 @@ from a2a_proxy.relay.connection import LINGER_SECONDS, Leg, ProxyConnection, Rel
 from a2a_proxy.relay.connection_editing import WORK_AT_ONCE, WORK_PER_STEP
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.edits.http1_forward import Http1Forward
-from a2a_proxy.relay.problem import Problem
+from a2a_proxy.relay.problem import USE_HINT, Problem
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.wire.detect import PREFACE
@@ -24,7 +24,6 @@ from a2a_proxy.wire.detect import PREFACE
 _REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 """Stands for any HTTP/1.1 request where the response of the proxy depends on the protocol only."""
 _TLS_RECORD = b"\x16\x03"
-_HINT = "clients use it with HTTP_PROXY=http://ADDRESS; to relay to one agent: --listen :PORT --upstream HOST:PORT"
 
 
 class ForwardClient(asyncio.Protocol):
@@ -277,7 +276,7 @@ class ForwardClient(asyncio.Protocol):
         """Answer a client that sent `begin`, in its protocol, and close."""
         from a2a_proxy.relay.refusal import make_refusal
 
-        self._context.show_note(ConsoleNote(problem.detail, _HINT, loud=True))
+        self._context.show_note(ConsoleNote(problem.detail, problem.hint, loud=True))
         self._end_connection()
         self._responder = make_refusal(begin, problem)
         self._is_waiting, self._waiting_data = False, b""
@@ -362,4 +361,6 @@ class LentTransport(asyncio.Transport):
 
 
 def _not_for_proxy(what: str) -> Problem:
-    return Problem(400, "Bad Request", f"a client sent {what} a --forward port, which takes requests for a proxy")
+    return Problem(
+        400, "Bad Request", f"a client sent {what} a --forward port, which takes requests for a proxy", USE_HINT
+    )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+USE_HINT = "clients use it with HTTP_PROXY=http://ADDRESS; to relay to one agent: --listen :PORT --upstream HOST:PORT"
+"""What to do about a client that takes a forward proxy for an agent."""
+
 
 class Problem(msgspec.Struct, frozen=True):
     """The proxy's answer to a request that it does not forward."""
@@ -13,6 +16,8 @@ class Problem(msgspec.Struct, frozen=True):
     """The reason phrase of the status."""
     detail: str
     """The reason, in words for the user."""
+    hint: str = "the request of the client must be corrected"
+    """The action to take, for the console."""
 
 
 def unreachable(upstream: str, reason: str) -> Problem:

@@ -21,10 +21,11 @@ from a2a_proxy.relay.file_limit import SpareFile, file_limit_note, is_file_limit
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
+from a2a_proxy.relay.tcp import socket_names
 from a2a_proxy.relay.tls import Tls
 
 if TYPE_CHECKING:
-    from a2a_proxy.relay.client_tls import ClientTls
+    from a2a_proxy.relay.client_tls import ClientTls, HandshakeFailure
     from a2a_proxy.relay.forward import ForwardClient
     from a2a_proxy.relay.tunnel import Interception
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
@@ -274,7 +275,8 @@ class Relay:
     def _begin_connection(self, client: socket.socket, listener: ListenerState) -> None:
         if self._client_tls is not None:
             begin = partial(self._begin_after_handshake, listener)
-            self._accept_later(self._client_tls.accept(client, begin, self._show_note_once))
+            fail = partial(self._record_failed_handshake, listener, *socket_names(client))
+            self._accept_later(self._client_tls.accept(client, begin, fail))
             return
         connection = self._open_connection(listener)
         task = self._context.loop.create_task(self._adopt_client(client, connection))
@@ -355,6 +357,12 @@ class Relay:
         connection = self._open_connection(listener)
         connection.client_tls = tls
         return connection.client
+
+    def _record_failed_handshake(
+        self, listener: ListenerState, client: str, listen: str, failure: HandshakeFailure
+    ) -> None:
+        self._show_note_once(failure.note)
+        self._open_connection(listener).record_failed_handshake(client, listen, failure.reason)
 
     async def _adopt_client(self, client: socket.socket, connection: ProxyConnection) -> None:
         try:

@@ -40,6 +40,14 @@ def socket_name(transport: asyncio.BaseTransport, which: str) -> str:
     return format_address(connection[0], connection[1]) if connection else ""
 
 
+def socket_names(sock: socket.socket) -> tuple[str, str]:
+    """Return the peer's address and the own one, both `host:port`; empty if the peer is gone."""
+    try:
+        return format_address(*sock.getpeername()[:2]), format_address(*sock.getsockname()[:2])
+    except OSError:
+        return "", ""
+
+
 def unsent_bytes(transport: asyncio.Transport) -> int:
     """Return the number of bytes that the peer's kernel has not acknowledged yet."""
     waiting = transport.get_write_buffer_size()

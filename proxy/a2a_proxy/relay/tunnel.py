@@ -26,6 +26,7 @@ from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.host_patterns import InterceptPolicy
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.route import Upstream
+from a2a_proxy.relay.tcp import socket_names
 from a2a_proxy.relay.tls import HTTP1, HTTP2
 from a2a_proxy.wire.client_hello import ClientHello
 from a2a_proxy.wire.detect import MAX_PREFIX, ProtocolKind, detect_protocol
@@ -170,9 +171,11 @@ class Tunnel:
                 connection.refuse(reason)
             return connection.client
 
-        note = await tls.intercept(self._client, begin, hello, name, protocols)
-        if note is not None:
-            self._context.show_note(note)
+        names = socket_names(self._client)
+        failure = await tls.intercept(self._client, begin, hello, name, protocols)
+        if failure is not None:
+            self._context.show_note(failure.note)
+            self._open_connection(upstream, None).record_failed_handshake(*names, failure.reason)
 
     async def _dial(self, origin: Upstream, protocols: tuple[str, ...]) -> None:
         """Begin the connection to the origin on its socket. Raises DialError."""

@@ -120,6 +120,8 @@ class BodyReader:
         Returns the position after them. Raises `BodyError`.
         """
         size = len(data)
+        if self.phase is _SIZE and not self._partial:
+            pos = self._read_whole_chunks(data, pos, base, at, out)
         while pos < size and (phase := self.phase):
             if phase is _DATA or phase is _LENGTH:
                 pos = self._read_counted(data, pos, base, at, out)
@@ -163,6 +165,26 @@ class BodyReader:
     def _emit_end(self, offset: int, at: int, out: list[WireEvent]) -> None:
         self.phase = _DONE
         out.append(End(self.stream, self.direction, at, offset))
+
+    def _read_whole_chunks(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
+        """Read the chunks that are in `data` from size line to line end, as nearly all are, without a change of phase.
+
+        Returns the position of the first chunk that is not, that has an extension, or that is the last one.
+        """
+        stream, direction, span = self.stream, self.direction, self._span
+        while (newline := data.find(b"\r\n", pos, pos + _MAX_SIZE_DIGITS + 2)) > pos:
+            digits = data[pos:newline]
+            if digits.strip(_HEX_DIGITS):
+                break
+            first = newline + 2
+            stop = first + int(digits, 16)
+            if stop == first or data[stop : stop + 2] != b"\r\n":
+                break
+            end = base + stop
+            out.append(Body(stream, direction, at, span, end, data[first:stop]))
+            span, pos = end, stop + 2
+        self._span = span
+        return pos
 
     def _read_counted(self, data: bytes, pos: int, base: int, at: int, out: list[WireEvent]) -> int:
         """Consume bytes of a counted part, of which `left` are still to come."""

@@ -210,7 +210,7 @@ def parse_rule(text: str) -> str:
     Findings without a rule have their own prefixes.
     """
     word = parse_text(text).upper()
-    own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "RECORDER"))
+    own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "HANDSHAKE", "RECORDER"))
     return word if own or word.startswith("A2A") else f"A2A-{word}"
 
 

@@ -33,6 +33,11 @@ class Interner:
         self._previous_ids: dict[str, int] = {}
         self.ids: dict[str, int] = {"": 0}
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the next new value starts a new epoch."""
+        return len(self.ids) > _EPOCH_SIZE
+
     def row_number(self, value: str) -> int:
         """Return the row number of one value."""
         found = self.ids.get(value)
@@ -47,7 +52,7 @@ class Interner:
         unknown = [value for value in values if value not in ids]
         if not unknown:
             return
-        if len(ids) > _EPOCH_SIZE:
+        if self.is_full:
             self._begin_epoch(values)
         missing: dict[str | bytes, str] = {}
         for value in unknown:

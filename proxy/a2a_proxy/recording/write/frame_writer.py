@@ -53,13 +53,30 @@ class FrameWriter:
         """Store frames in this order."""
         if not frames:
             return
-        pairs = dict.fromkeys([(each.task_id, each.context_id) for each in frames])
-        idents = dict.fromkeys(chain.from_iterable(pairs))  # in this order: see `frame.context` in `schema`
-        idents.update(dict.fromkeys([each.artifact_id for each in frames]))
-        idents.update(dict.fromkeys([each.rpc_id for each in frames]))
-        self._idents.learn_values(idents)
+        self._learn_idents(frames)
         last = self._db.execute("SELECT coalesce(max(id), 0) FROM frame").fetchone()[0]
         self._db.executemany(_INSERT, self._frame_rows(frames, last))
+
+    def _learn_idents(self, frames: Sequence[Frame]) -> None:
+        """Give row numbers to the identifiers of these frames: first the tasks, each followed by its context (see
+        `frame.context` in `schema`)."""
+        known = self._idents.ids
+        strange = [
+            each
+            for each in frames
+            if each.task_id not in known
+            or each.context_id not in known
+            or each.artifact_id not in known
+            or each.rpc_id not in known
+        ]
+        if not strange:
+            return
+        if self._idents.is_full:
+            strange = list(frames)  # a new epoch keeps only the values that it is given
+        idents = dict.fromkeys(chain.from_iterable([(each.task_id, each.context_id) for each in strange]))
+        idents.update(dict.fromkeys([each.artifact_id for each in strange]))
+        idents.update(dict.fromkeys([each.rpc_id for each in strange]))
+        self._idents.learn_values(idents)
 
     def _frame_rows(self, frames: Sequence[Frame], last: int) -> list[tuple[Column, ...]]:
         """Return rows without `frame.extra`.

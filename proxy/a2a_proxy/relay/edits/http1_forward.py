@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from msgspec.structs import replace
+
 from a2a_proxy.relay.edits.edit import UNLIMITED
 from a2a_proxy.relay.edits.http1_scan import (
     HEAD_SHIFT,
@@ -20,7 +22,7 @@ from a2a_proxy.relay.edits.http1_scan import (
     parse_request_head,
     parse_response_head,
 )
-from a2a_proxy.relay.problem import Problem
+from a2a_proxy.relay.problem import USE_HINT, Problem
 from a2a_proxy.relay.route import HTTP_PORT, HTTPS_PORT, Upstream, format_address
 
 _CONNECT_TARGET = re.compile(rb"(\[[0-9a-f:.]+\]|[a-z0-9._~%!$&'()*+,;=-]+):([0-9]{1,5})", re.IGNORECASE)
@@ -215,7 +217,7 @@ def _explain_target(method: bytes, target: bytes) -> Problem:
         return _refuse("its URL contains user information, which clients send in a header field")
     scheme = _SCHEME.match(target)
     if scheme is None:
-        return _refuse(f"its target names no origin; {_FORM_HINT}")
+        return replace(_refuse(f"its target names no origin; {_FORM_HINT}"), hint=USE_HINT)
     if scheme[1].lower() in (b"http", b"https"):
         return _BAD_URL
     return _refuse(f"{scheme[1][:_LONGEST_SHOWN].decode()}:// URLs are not forwarded")

@@ -46,6 +46,13 @@ _ALL = (
         "stream, the fault is in a2a-proxy: report it with the recording.",
     ),
     OtherFinding(
+        "HANDSHAKE",
+        "A TLS handshake that failed",
+        "A client connected, but TLS was not established, so that it sent no request. The finding has the reason.",
+        "If the client does not accept the proxy's certificate, let it trust the authority: a2a-proxy ca env. Where it "
+        "must see the agent's own certificate, leave its TLS unread: --pass HOST.",
+    ),
+    OtherFinding(
         "RECORDER",
         "The capture or the recorder was disturbed",
         "Bytes of the traffic are missing from the journal, or the recorder was started again and could not continue "

@@ -18,7 +18,7 @@ _DEADLINE_ORDER = 1 << 60
 _NEVER = 1 << 63
 
 
-class Deadline(msgspec.Struct, order=True):
+class Deadline(msgspec.Struct, order=True, gc=False):
     """One scheduled action."""
 
     at: int

@@ -21,6 +21,8 @@ from a2a_proxy.rules.state.card_declarations import CardDeclarations
 ACTIVE = frozenset({int(TaskState.SUBMITTED), int(TaskState.WORKING)})
 
 Notes = dict[str, Any]
+ClientVersions = tuple[tuple[str, str], ...]
+"""Client and the protocol version that it uses for a task."""
 
 
 class KnownArtifact(
@@ -81,6 +83,13 @@ class AgentMessage(msgspec.Struct, frozen=True, gc=False):
     length: int
     digest: int
     """CRC-32 of its content."""
+    ident: int = 0
+    """CRC-32 of its id."""
+
+
+NO_ARTIFACTS: dict[str, KnownArtifact] = {}
+NO_STREAMS: dict[int, int] = {}
+"""Shared by all tasks that have none, because an empty dictionary takes 64 bytes. Never changed."""
 
 
 class TaskRecord(
@@ -130,10 +139,12 @@ class TaskRecord(
     """Time of the last client message for the task, ns, not counting the message that created it."""
     stamp: str = ""
     """The latest timestamp of a status, as sent."""
+    last_message: AgentMessage | None = None
+    """The agent's latest status message; many tasks have only one, and a dictionary of one takes 232 bytes."""
     status_messages: dict[int, AgentMessage] | None = None
-    """The agent's latest status messages, by the CRC-32 of their ids."""
-    artifacts: dict[str, KnownArtifact] = {}
-    streams: dict[int, int] = {}
+    """The status messages before it, by the CRC-32 of their ids."""
+    artifacts: dict[str, KnownArtifact] = msgspec.field(default_factory=lambda: NO_ARTIFACTS)
+    streams: dict[int, int] = msgspec.field(default_factory=lambda: NO_STREAMS)
     """Open exchanges that stream the task, in the order of joining, each with its number from `joined`."""
     joined: int = 0
     """Number of exchanges that have streamed the task."""
@@ -145,12 +156,27 @@ class TaskRecord(
     """Time since which only one of several streams is left, ns; 0 if there were never several."""
     numbers: TaskGenerations | None = None
     """Its generations, if the agent numbers it."""
+    is_watched: bool = False
+    """Whether a deadline for its next event is scheduled."""
+    client_versions: ClientVersions = ()
     notes: Notes | None = None
 
     @property
     def state(self) -> int:
         """The last known state; 0 if there is none."""
         return self.states[-1][1] if self.states else 0
+
+    def writable_artifacts(self) -> dict[str, KnownArtifact]:
+        """Return the artifacts for writing, creating the dictionary if necessary."""
+        if self.artifacts is NO_ARTIFACTS:
+            self.artifacts = {}
+        return self.artifacts
+
+    def writable_streams(self) -> dict[int, int]:
+        """Return the streams for writing, creating the dictionary if necessary."""
+        if self.streams is NO_STREAMS:
+            self.streams = {}
+        return self.streams
 
     def writable_notes(self) -> Notes:
         """Return the notes for writing, creating them if necessary."""

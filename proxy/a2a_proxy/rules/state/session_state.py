@@ -469,7 +469,7 @@ def _join_task(record: ExchangeRecord, task: TaskRecord) -> int:
     record.task_id = task.task_id
     if record.is_streaming and record.id not in task.streams:
         task.joined += 1
-        task.streams[record.id] = task.joined
+        task.writable_streams()[record.id] = task.joined
     snapshot = record.request_snapshot
     return _FOREIGN if snapshot is not None and snapshot.task_id not in ("", task.task_id) else 0
 

@@ -206,11 +206,12 @@ def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, 
     if frame.redacted or frame.truncated:
         return 0
     ident = crc32(frame.message_id.encode("utf-8", "surrogatepass"))
-    messages = task.status_messages
-    if messages is None:
-        messages = task.status_messages = {}
+    last, others = task.last_message, task.status_messages
     flags, length, digest = 0, len(data), crc32(data)
-    found = messages.get(ident)
+    if last is not None and last.ident == ident:
+        found: AgentMessage | None = last
+    else:
+        found = others.get(ident) if others is not None else None
     if found is not None:
         # Another stream may lag or be ahead; the answer to a later message is not.
         follows = found.exchange == record.id or (record.operation in SENDING_OPERATIONS and found.at < record.started)
@@ -219,10 +220,16 @@ def apply_agent_message(record: ExchangeRecord, frame: Frame, task: TaskRecord, 
         if (found.length, found.digest) != (length, digest):
             grew = length > found.length and crc32(data[: found.length]) == found.digest
             flags = _REUSED_ID_FLAG | (_GROWN_FLAG if grew else 0)
-        del messages[ident]
-    messages[ident] = AgentMessage(record.id, frame.at, record.binding, length, digest)
-    if len(messages) > _MAX_MESSAGES:
-        del messages[next(iter(messages))]
+    if found is not last:
+        if others is None:
+            others = task.status_messages = {}
+        elif found is not None:
+            del others[ident]
+        if last is not None:
+            others[last.ident] = last
+            if len(others) >= _MAX_MESSAGES:
+                del others[next(iter(others))]
+    task.last_message = AgentMessage(record.id, frame.at, record.binding, length, digest, ident)
     return flags
 
 
@@ -281,7 +288,7 @@ def apply_artifact(
     if found is None:
         if len(task.artifacts) >= MAX_ARTIFACTS:
             return
-        found = task.artifacts[frame.artifact_id] = KnownArtifact(stream=record.id)
+        found = task.writable_artifacts()[frame.artifact_id] = KnownArtifact(stream=record.id)
     elif found.stream != record.id:
         if found.stream in tracks or found.at >= record.started:
             return
@@ -313,7 +320,7 @@ def apply_snapshot_artifacts(frame: Frame, task: TaskRecord) -> None:
     for look in decode_artifacts(frame):
         found = task.artifacts.get(look.artifact_id)
         if found is None and len(task.artifacts) < MAX_ARTIFACTS:
-            found = task.artifacts[look.artifact_id] = KnownArtifact()
+            found = task.writable_artifacts()[look.artifact_id] = KnownArtifact()
         if found is not None:
             _fill_description(found, look)
 

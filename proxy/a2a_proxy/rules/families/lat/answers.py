@@ -135,7 +135,7 @@ def _check_stuck(context: RuleContext) -> Iterator[RuleFinding]:
     if task is None:
         return
     if task.state not in ACTIVE:
-        task.writable_notes().pop("watched", None)
+        task.is_watched = False
         return
     idle = context.at - task.last
     if idle < MAX_IDLE * SECOND_NS:
@@ -173,8 +173,8 @@ def stuck(context: RuleContext) -> Iterator[RuleFinding]:
     """
     # Checked when an exchange ends and its task is still active: most tasks end in the exchange that began them.
     task = context.task
-    if task is not None and task.state in ACTIVE and not task.writable_notes().get("watched"):
-        task.writable_notes()["watched"] = True
+    if task is not None and task.state in ACTIVE and not task.is_watched:
+        task.is_watched = True
         context.schedule_due(MAX_IDLE)
     yield from ()
 

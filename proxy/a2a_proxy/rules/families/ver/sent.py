@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from sys import intern
 
 from a2a_proxy.model.chunk import Direction
@@ -26,6 +27,7 @@ from a2a_proxy.rules.examples.conversation import grpc, rpc
 from a2a_proxy.rules.examples.objects import agent_reply, send, task
 from a2a_proxy.rules.examples.script import Script
 from a2a_proxy.rules.families.ver.version import NEW_DIALECTS, OLD_DIALECTS, parse_version
+from a2a_proxy.rules.state.records import ClientVersions
 
 _TASK_PARAMS = {"id": "t1"}
 _IMMEDIATE_SEND = send(configuration={"returnImmediately": True})
@@ -248,7 +250,7 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if context.frame_or_none is not None:
         if context.has_flag(FrameFlag.NEW_TASK) and context.task is not None:
-            context.task.writable_notes()[_client_version_note(context)] = here
+            context.task.client_versions = _set_version(context.task.client_versions, context.record.client, here)
         return
     request_snapshot = context.record.request_snapshot
     known = (
@@ -258,24 +260,20 @@ def changed(context: RuleContext) -> Iterator[RuleFinding]:
     )
     if known is None:
         return
-    notes = known.writable_notes()
-    before = notes.get(_client_version_note(context))
-    if before is None and sum(name.startswith(_VERSION_NOTE) for name in notes) >= _MAX_CLIENTS:
+    client = context.record.client
+    before = next((version for name, version in known.client_versions if name == client), None)
+    if before is None and len(known.client_versions) >= _MAX_CLIENTS:
         return
-    notes[_client_version_note(context)] = here
+    known.client_versions = _set_version(known.client_versions, client, here)
     if before is not None and before != here:
         yield RuleFinding(
             summary=f"the client used version {before} for task {known.task_id}, now it uses {here}", value=here
         )
 
 
-_VERSION_NOTE = "ver.spoken "
-
-
-def _client_version_note(context: RuleContext) -> str:
-    """Return the name of the task note with the version of this client. Notes are separate entries because most tasks
-    have one client."""
-    return intern(_VERSION_NOTE + context.record.client)
+@lru_cache(maxsize=256)  # most tasks have one client and share its tuple
+def _set_version(known: ClientVersions, client: str, version: str) -> ClientVersions:
+    return (*[each for each in known if each[0] != client], (client, version))
 
 
 _MAX_CLIENTS = 16
