@@ -149,6 +149,7 @@ _EXCHANGE_FIELDS = _struct_fields(
     informational=_LIST,
     states=_LIST,
     redacted=_LIST,
+    card_signatures=_STRUCT,
     **dict.fromkeys(("started", "request_ended", "response_started", "first_event", "last_event", "closed"), _TIME),
 )
 _TASK_FIELDS = _struct_fields(
