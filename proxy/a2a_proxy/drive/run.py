@@ -85,11 +85,15 @@ class Drive:
             await asyncio.gather(*calls, return_exceptions=True)
 
     def _load_identifiers(self, step: PlannedCall) -> None:
-        """Register the identifiers of a call, in recorded order."""
+        """Register the identifiers of a call, in recorded order: later messages of a stream name what it answered."""
+        loaded = 0
         for turn in step.turns:
+            for frame in step.answers[loaded : turn.answers_before]:
+                self._ids.add_answer(canonical_payload(frame, step.exchange))
+            loaded = max(loaded, turn.answers_before)
             if turn.frame is not None:
                 self._ids.add_request(canonical_payload(turn.frame, step.exchange))
-        for frame in step.answers:
+        for frame in step.answers[loaded:]:
             self._ids.add_answer(canonical_payload(frame, step.exchange))
 
     def _add_remark(self, step: PlannedCall, text: str) -> None:
