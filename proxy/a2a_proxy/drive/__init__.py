@@ -11,6 +11,8 @@ The drive:
 - `http`: calls over HTTP/1.1
 
 Calls and messages:
+- `edit`: the decoded request of a call, for an edit, and the call with the edited one
+- `text_turn`: a further message of a live call
 - `call`: an open call, independent of its transport
 - `translate`: a recorded message in another binding or dialect
 - `route`: addresses of the calls
