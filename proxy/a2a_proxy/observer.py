@@ -326,7 +326,8 @@ class Observer:
             reason = chunk.data.decode("utf-8", "replace") if chunk.data.startswith(_TLS_REASON) else f"{who} reset"
             connection.how = connection.how or reason
             if chunk.data.startswith(_HANDSHAKE_FAILED):
-                out.append(Finding("HANDSHAKE", Severity.WARNING, chunk.at, reason, chunk.connection))
+                finding = Finding("HANDSHAKE", Severity.WARNING, chunk.at, reason, chunk.connection)
+                out.append(self._redactor.redact_finding(finding))
             connection.wire.feed_reset(chunk.direction, chunk.at, events)
         else:
             lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))
