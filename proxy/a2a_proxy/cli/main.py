@@ -617,8 +617,8 @@ def drive(context: click.Context, /, **typed: Any) -> None:
 def send(context: click.Context, /, **typed: Any) -> None:
     """Send one call of RECORDING to a live agent again. PLACE is its number: 3, or 2:3 in session 2.
 
-    The answer is printed as it comes, one JSON value for each message, and recorded with a note of the call that it
-    came from. The lines of standard input are further messages of a live call. COMMAND is a stdio agent.
+    Each message of the answer is printed at its arrival, as one JSON value. The recording has a note of the call that
+    was sent again. The lines of standard input are further messages of a live call. COMMAND is a stdio agent.
 
     \b
     Exit code: 0 answered (with --diff: the same),

@@ -14,9 +14,8 @@ from a2a_proxy.drive.call import CallError, CallTransport, OpenCall, ReceivedMes
 from a2a_proxy.drive.ids import DriveIds
 from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, DrivePlan, PlannedCall
 from a2a_proxy.drive.progress import DriveProgress
-from a2a_proxy.drive.request import Credentials, DriveRequest, make_request
+from a2a_proxy.drive.request import Credentials, DriveRequest, make_request, make_text_turn
 from a2a_proxy.drive.target import RequestedTarget
-from a2a_proxy.drive.text_turn import make_text_turn
 from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
@@ -41,7 +40,7 @@ class DriveOptions(msgspec.Struct, frozen=True):
     """Seconds of silence, beyond the recorded silence, after which a call is given up."""
     credentials: Credentials = Credentials()
     on_answer: Callable[[ReceivedMessage], None] | None = None
-    """Called with each message of the agent as it comes."""
+    """Called with each message of the agent at its arrival."""
     texts: asyncio.Queue[str | None] | None = None
     """Texts of further messages of a live call, sent after the recorded ones; None is the last item."""
 

@@ -11,7 +11,7 @@ from a2a_proxy.replay.convert.requests import grpc_path, rpc_method
 
 _FIXED_BINDINGS = (Binding.CARD, Binding.OTHER)
 """Bindings that are not translated, because their requests are the same for all."""
-LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
+_LIVE_OPERATIONS = frozenset({"SendLiveMessage", "ReconnectToTask"})
 _DIALECTS_WITHOUT_REST = frozenset({Dialect.V0_1, Dialect.V0_2, Dialect.VENDOR})
 
 
@@ -57,7 +57,7 @@ class RequestedTarget(msgspec.Struct, frozen=True):
 def _target_obstacle(step: PlannedCall, target: CallTarget) -> str:
     if not target.is_translated:
         return ""
-    if target.operation in LIVE_OPERATIONS and target.binding is not Binding.GRPC:
+    if target.operation in _LIVE_OPERATIONS and target.binding is not Binding.GRPC:
         return f"live streams are sent over gRPC only, not over {target.binding}"
     if step.exchange.live_payload not in ("", "bidi"):
         return "the messages of this live proposal exist in no other binding or dialect"

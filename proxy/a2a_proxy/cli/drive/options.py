@@ -161,12 +161,7 @@ class SendOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 def send_options(
     *,
-    place: str,
     assignments: tuple[str, ...],
-    edit: bool,
-    as_recorded: bool,
-    force: bool,
-    diff: bool,
     header: tuple[str, ...],
     timeout: float,
     binding: str | None,
@@ -174,8 +169,9 @@ def send_options(
     **typed: Any,
 ) -> SendOptions:
     """Return the options of `send`. Raises UserError."""
-    _check_target(typed["upstream"], typed["command"], binding, f"a2a-proxy send {typed['recording']} {place}")
+    _check_target(typed["upstream"], typed["command"], binding, f"a2a-proxy send {typed['recording']} {typed['place']}")
     _check_timeout(timeout)
+    own = {name: typed.pop(name) for name in ("place", "edit", "as_recorded", "force", "diff")}
     drive = DriveCommandOptions(
         credentials=parse_credentials(header),
         compare_policy=ComparePolicy(ignore=(("request",),)),
@@ -184,15 +180,7 @@ def send_options(
         allow_incomplete=True,
         **typed,
     )
-    return SendOptions(
-        drive=drive,
-        place=place,
-        assignments=tuple(map(_parse_assignment, assignments)),
-        edit=edit,
-        as_recorded=as_recorded,
-        force=force,
-        diff=diff,
-    )
+    return SendOptions(drive=drive, assignments=tuple(map(_parse_assignment, assignments)), **own)
 
 
 def _parse_assignment(words: str) -> Assignment:

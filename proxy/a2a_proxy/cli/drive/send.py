@@ -45,7 +45,7 @@ from a2a_proxy.drive.ids import SendIds
 from a2a_proxy.drive.load import load_plan
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
 from a2a_proxy.drive.run import Drive
-from a2a_proxy.drive.target import LIVE_OPERATIONS
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.present import text
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.text import make_visible, shell_line
@@ -64,8 +64,9 @@ _MAX_NAMED_FAULTS = 5
 
 
 def run_send(options: SendOptions) -> int:
-    """Send the call, print its answer as it comes, and return the exit code: 1 for an error, or for a difference with
-    `--diff`.
+    """Send the call, print each message of the answer at its arrival, and return the exit code.
+
+    It is 1 for an error, or with `--diff` for a difference.
 
     Raises:
         UserError: the call cannot be sent, its request is not valid, or the agent cannot be reached.
@@ -212,10 +213,11 @@ def _hide_secrets(step: PlannedCall, options: SendOptions) -> DriveCommandOption
 def _make_factory(plan: DrivePlan, options: SendOptions) -> DriveFactory:
     """Return the function that creates the drive: it prints answers, and reads further messages of a live call."""
     step = plan.steps[0]
+    is_live = step.exchange.operation == "SendLiveMessage" and step.exchange.binding is Binding.GRPC
     ids = SendIds(frozenset() if options.as_recorded else message_ids_of(step))
 
     def make_drive(plan: DrivePlan, transports: Any, given: Any) -> Drive:
-        texts = _read_texts() if step.exchange.operation in LIVE_OPERATIONS else None
+        texts = _read_texts() if is_live else None
         return Drive(plan, transports, msgspec.structs.replace(given, on_answer=_print_answer, texts=texts), ids)
 
     return make_drive
