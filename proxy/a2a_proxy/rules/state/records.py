@@ -109,7 +109,7 @@ class TaskRecord(
     agent: str
     task_id: str
     context_id: str = ""
-    states: list[tuple[int, int]] = []
+    states: tuple[tuple[int, int], ...] = ()
     """Time (ns) and state number of each change."""
     dropped: int = 0
     """Number of changes removed from `states`, always the second entry."""

@@ -291,7 +291,7 @@ class SessionState:
                 task = self.tasks[key] = self._create_task(record, each)
                 task.context_id = each.context_id
                 if each.state:
-                    task.states.append((each.at, each.state))
+                    task.states = ((each.at, each.state),)
                     task.terminal = each.at if each.state in TERMINAL else 0
                 self._retire_task(task)
 
@@ -388,7 +388,7 @@ class SessionState:
             if key in self.tasks:
                 continue
             task_record = TaskRecord(
-                task.agent, task.task_id, task.context_id, list(task.states)[-state_sequence.MAX_STATES :]
+                task.agent, task.task_id, task.context_id, task.states[-state_sequence.MAX_STATES :]
             )
             task_record.first, task_record.last, task_record.generation = task.first, task.last, task.generation
             task_record.numbered = "yes" if task.generation else ""
