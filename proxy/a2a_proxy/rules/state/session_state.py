@@ -407,7 +407,7 @@ class SessionState:
             "shared": self.facts.save(),
             "agents": [msgspec.to_builtins(each) for each in self.agents.values()],
             "tasks": [msgspec.to_builtins(each) for each in tasks],
-            "tracks": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self.exchange_records.values()],
+            "tracks": [each.save() for each in self.exchange_records.values()],
             "clients": self.clients,
             "notes": self.notes,
             "whole": self.is_complete and not self._forgotten_tasks and len(tasks) == len(self.tasks),
@@ -423,7 +423,7 @@ class SessionState:
         session.tasks = {(each.agent, each.task_id): each for each in tasks}
         session._move_count = max((each.move_count for each in tasks), default=0)
         session.owners = {each.task_id: each.agent for each in tasks}
-        tracks = [msgspec.convert(each, ExchangeRecord, builtin_types=(bytes,)) for each in state["tracks"]]
+        tracks = [ExchangeRecord.restore(each) for each in state["tracks"]]
         session.exchange_records = {each.id: each for each in tracks}
         for each in tasks:
             session._retire_task(each)
