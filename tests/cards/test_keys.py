@@ -90,6 +90,7 @@ SMALL = rsa.generate_private_key(65537, 1024).public_key().public_bytes(Encoding
         (private_pem(b"secret"), "line 1: the private key is encrypted; the public key is enough"),
         (SMALL, "line 1 is an RSA key of 1024 bits"),
     ],
+    ids=range(15),  # the keys differ in each process
 )
 def test_a_text_that_is_no_file_of_keys(data: bytes, message: str) -> None:
     with pytest.raises(KeyFileError) as caught:
