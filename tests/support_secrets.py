@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import secrets
+import ssl
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +15,7 @@ from urllib.parse import quote
 
 import aiohttp
 import grpc
+import trustme
 from aiohttp import web
 
 from a2a_proto import from_dict
@@ -42,6 +46,12 @@ class Canaries:
             self.at[place] = f"cAn{secrets.token_hex(10)}"
         return self.at[place]
 
+    def host(self, place: str, domain: str = "test") -> str:
+        """Return a host name of this domain, with a secret that has the form of a key."""
+        if place not in self.at:
+            self.at[place] = f"sk-{secrets.token_hex(12)}"
+        return f"{self.at[place]}.{domain}"
+
     def found_in(self, data: bytes) -> list[str]:
         """Return the places whose secret is contained in these bytes, in any usual encoding."""
         return [place for place, secret in self.at.items() if any(trace in data for trace in traces(secret))]
@@ -64,8 +74,10 @@ def traces(secret: str) -> list[bytes]:
 class SecretAgent:
     """An agent that answers with secrets of its own and repeats those of the caller."""
 
-    def __init__(self, canary: Canaries) -> None:
+    def __init__(self, canary: Canaries, certificate: trustme.LeafCert | None = None) -> None:
+        """Create an agent that speaks TLS if it has a certificate."""
         self.canary = canary
+        self.certificate = certificate
         self.http_port = self.grpc_port = 0
 
     async def __aenter__(self) -> SecretAgent:
@@ -79,11 +91,20 @@ class SecretAgent:
         app.router.add_get("/tasks/{id}", self.break_down)
         self.runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self.runner.setup()
-        await web.TCPSite(self.runner, "127.0.0.1", 0).start()
+        context = None
+        if self.certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            self.certificate.configure_cert(context)
+        await web.TCPSite(self.runner, "127.0.0.1", 0, ssl_context=context).start()
         self.http_port = self.runner.addresses[0][1]
         self.grpc = grpc.aio.server()
         self.grpc.add_generic_rpc_handlers(tuple(self.services()))
-        self.grpc_port = self.grpc.add_insecure_port("127.0.0.1:0")
+        if self.certificate is None:
+            self.grpc_port = self.grpc.add_insecure_port("127.0.0.1:0")
+        else:
+            chain = b"".join(pem.bytes() for pem in self.certificate.cert_chain_pems)
+            pair = (self.certificate.private_key_pem.bytes(), chain)
+            self.grpc_port = self.grpc.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
         await self.grpc.start()
         return self
 
@@ -221,18 +242,26 @@ class SecretAgent:
 class SecretClient:
     """A client that makes every call, with secrets in every place of a request."""
 
-    def __init__(self, canary: Canaries, address: str) -> None:
-        self.canary, self.address = canary, address
+    def __init__(self, canary: Canaries, address: str, grpc_address: str = "", way: Forwarded | None = None) -> None:
+        """Create a client of `address`, and of `grpc_address` if gRPC has another one; over TLS in tunnels of a forward
+        proxy if `way` is given."""
+        self.canary, self.address, self.way = canary, address, way
+        self.grpc_address = grpc_address or address
         self.numbers = iter(range(1, 100))
 
     async def run(self) -> None:
         """Make all calls, one after another."""
-        async with aiohttp.ClientSession(f"http://{self.address}") as self.http:
+        scheme, options = ("http", {}) if self.way is None else ("https", self.way.http_options())
+        async with aiohttp.ClientSession(f"{scheme}://{self.address}", **options) as self.http:
             await self.cards()
             await self.json_rpc()
             await self.rest()
             await self.old()
-        async with grpc.aio.insecure_channel(self.address) as channel:
+        if self.way is None:
+            channel = grpc.aio.insecure_channel(self.grpc_address)
+        else:
+            channel = self.way.grpc_channel(self.grpc_address)
+        async with channel:
             await self.grpc(channel)
 
     async def get(self, path: str, **headers: str) -> None:
@@ -335,6 +364,78 @@ class SecretClient:
         old = {"parent": "tasks/t-7", "configId": "h", "config": {"name": "n", "pushNotificationConfig": inner}}
         create = encode_message("0.3", "CreateTaskPushNotificationConfigRequest", old)
         await channel.unary_unary(f"/{V0}/CreateTaskPushNotificationConfig")(create)
+
+
+class Forwarded:
+    """The forward proxy of a client that gives it credentials, and the authority that the client trusts."""
+
+    def __init__(self, canary: Canaries, address: str, authority: str) -> None:
+        """Create the way through the forward proxy at `address`; `authority` is PEM."""
+        self.address, self.authority = address, authority
+        self.password = canary.plain("Proxy-Authorization")
+
+    def http_options(self) -> Json:
+        """Return options of an aiohttp session."""
+        context = ssl.create_default_context(cadata=self.authority)
+        proxy = f"http://user:{self.password}@{self.address}"
+        return {"proxy": proxy, "connector": aiohttp.TCPConnector(ssl=context)}
+
+    def grpc_channel(self, address: str) -> grpc.aio.Channel:
+        """Return a channel to this address."""
+        credentials = grpc.ssl_channel_credentials(self.authority.encode())
+        proxy = f"http://user:{self.password}@{self.address}"
+        return grpc.aio.secure_channel(address, credentials, options=(("grpc.http_proxy", proxy),))
+
+    async def send(self, data: bytes, *, ends: bool = True) -> bytes:
+        """Return the answer to bytes on a connection of its own, followed by FIN if `ends`."""
+        reader, writer = await asyncio.open_connection(*self.address.split(":"))
+        writer.write(data)
+        if ends:
+            writer.write_eof()
+        answer = await reader.read()
+        writer.close()
+        return answer
+
+    async def ask(self, target: str) -> bytes:
+        """Return the answer to a request in absolute form with credentials for the proxy."""
+        basic = b64encode(f"user:{self.password}".encode()).decode()
+        host = target.split("/")[2]
+        head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\nProxy-Authorization: Basic {basic}\r\nConnection: close\r\n"
+        return await self.send(f"{head}\r\n".encode(), ends=False)
+
+
+class OtherProxy:
+    """An HTTP proxy for `--upstream-proxy`, which knows all names as this machine."""
+
+    def __init__(self) -> None:
+        self.heads: list[bytes] = []
+        """What it was asked."""
+
+    async def __aenter__(self) -> OtherProxy:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port: int = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            head = await reader.readuntil(b"\r\n\r\n")
+            self.heads.append(head)
+            port = int(head.split()[1].rpartition(b":")[2])
+            far_reader, far_writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+            await asyncio.gather(_copy(reader, far_writer), _copy(far_reader, writer))
+            far_writer.close()
+        writer.close()
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(1 << 16):
+        writer.write(data)
+        await writer.drain()
+    writer.write_eof()
 
 
 CALLS = 16

@@ -326,7 +326,8 @@ class Observer:
             reason = chunk.data.decode("utf-8", "replace") if chunk.data.startswith(_TLS_REASON) else f"{who} reset"
             connection.how = connection.how or reason
             if chunk.data.startswith(_HANDSHAKE_FAILED):
-                out.append(Finding("HANDSHAKE", Severity.WARNING, chunk.at, reason, chunk.connection))
+                finding = Finding("HANDSHAKE", Severity.WARNING, chunk.at, reason, chunk.connection)
+                out.append(self._redactor.redact_finding(finding))
             connection.wire.feed_reset(chunk.direction, chunk.at, events)
         else:
             lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))
@@ -384,23 +385,35 @@ class Observer:
     def _deliver_group(
         self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
     ) -> None:
-        redact, tasks, rules, segments = self._redactor, self.tasks, self._rules, self._segments
-        held, forwarded = self._held_for_rules, connection.facts.forwarded
+        redact, rules = self._redactor, self._rules
+        redact_frame, apply_to_task, apply_to_segments = (
+            redact.redact_frame,
+            self.tasks.apply_frame,
+            self._segments.apply_frame,
+        )
+        held, forwarded, client, ports = (
+            self._held_for_rules,
+            connection.facts.forwarded,
+            connection.facts.client,
+            connection.client_ports,
+        )
+        changed, find_exchange = connection.conversation.changed_exchanges, connection.conversation.find_exchange
         source, sieved = _RedactedSource(connection, redact), redact.sieve_frames(frames)
         for frame in frames:
             if type(frame) is not Frame:
                 out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
                 continue
-            exchange = connection.conversation.find_exchange(frame.exchange) if frame.exchange else None
+            number = frame.exchange
+            exchange = (changed.get(number) or find_exchange(number)) if number else None
             if frame.event is _CARD_EVENT and isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                 redact.learn_card(card)
-            frame = redact.redact_frame(frame, exchange, sieved)
+            frame = redact_frame(frame, exchange, sieved)
             if exchange is not None:
                 if forwarded and exchange.binding is Binding.OTHER:  # clients send all their HTTP to a forward proxy
                     frame = withhold_payload(frame)
                 if frame.task_id:
-                    tasks.apply_frame(frame, exchange)
-                segments.apply_frame(frame, exchange, connection.facts.client, connection.client_ports)
+                    apply_to_task(frame, exchange)
+                apply_to_segments(frame, exchange, client, ports)
             out.append(frame)
             if held is None:
                 rules.on_frame(frame, source, out)

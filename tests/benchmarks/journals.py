@@ -43,14 +43,14 @@ def make(folder: Path, messages: int, together: int = 1) -> Made:
     At most `together` messages of one direction arrive in one read, as from a peer that sends fast.
     """
     english, numbers = English(), itertools.count(1)
-    lives = [_life(kind, english, numbers, together) for kind in range(18)]
+    lives = [life(kind, english, numbers, together) for kind in range(18)]
     return written(folder, (next(life) for life in itertools.cycle(lives)), messages)
 
 
 def written(folder: Path, records: Iterator[Record], messages: float = math.inf) -> Made:
     """Write a journal of these records, up to that many messages."""
     folder.mkdir(mode=0o700)
-    writer = _Segments(folder)
+    writer = Segments(folder)
     count = raw = 0
     at = STARTED
     for kind, direction, connection, data, done in records:
@@ -74,7 +74,7 @@ def session(made: Made, folder: Path, recording: Path) -> None:
     write_session(folder, facts)
 
 
-def _life(kind: int, english: English, numbers: Iterator[int], together: int) -> Iterator[Record]:
+def life(kind: int, english: English, numbers: Iterator[int], together: int) -> Iterator[Record]:
     """Yield connections one after another: of 18, eight are gRPC, eight SSE, two unary."""
     while True:
         number = next(numbers)
@@ -111,7 +111,7 @@ def _source(kind: int, english: English) -> Iterator[Step]:
     return sse_connection(english) if kind < 16 else unary_connection(english)
 
 
-class _Segments:
+class Segments:
     """Writes segment files of the relay's size."""
 
     def __init__(self, folder: Path) -> None:

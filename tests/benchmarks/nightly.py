@@ -18,6 +18,7 @@ FOLDER = Path(__file__).resolve().parents[2]
 KILLS = 500
 SECONDS = {"soak": 3600.0, "fuzz": 3600.0, "decoders": 3600.0}
 """Duration of those checks that have one, at `--scale 1`."""
+MESSAGES = 10_000_000
 
 
 def arguments() -> argparse.Namespace:
@@ -40,6 +41,7 @@ def commands(scale: float) -> dict[str, list[str]]:
     return {
         "soak": ["tests/benchmarks/soak", "--seconds", seconds["soak"]],
         "kills": [f"KILLS={kills}", "tests/benchmarks/kills"],
+        "growth": [".venv/bin/python", "tests/benchmarks/growth.py", str(round(MESSAGES * scale))],
         "limits": [*pytest, "tests/e2e/test_limits.py", "tests/e2e/test_byte_exact.py"],
         "hostile": [*pytest, "tests/e2e/test_hostile_streams.py", "tests/e2e/test_disks.py"],
         "fuzz": ["tests/benchmarks/fuzz", "--seconds", seconds["fuzz"]],

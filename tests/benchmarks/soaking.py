@@ -14,6 +14,7 @@ import hashlib
 import json
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -344,6 +345,7 @@ def growth(samples: list[Sample]) -> Iterator[tuple[str, float, float, float]]:
 def main() -> int:
     """Run and report; return 1 if there is a failure."""
     options = arguments()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that proxy and agent are ended too
     soak = Soak(options.seconds, options.clients, options.seed)
     with contextlib.ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="a2a-soak-")))

@@ -283,7 +283,7 @@ class Suite:
         self.details["rules"] |= {"tasks": msgspec.to_builtins(opened), "again": msgspec.to_builtins(again)}
         ratio = min(took["with rules"]) / min(took["without rules"])
         self._target("time per frame with rules, times that without", 1.4, ratio, at_most=True)
-        self._target("memory of 100,000 open tasks", 250, opened.mib * 100_000 / tasks, at_most=True, unit=" MiB")
+        self._target("memory of 100,000 open tasks", 200, opened.mib * 100_000 / tasks, at_most=True, unit=" MiB")
         self._target("1,000,000 frames checked again", 60, again.per_million, at_most=True, unit=" s")
 
     def query(self, messages: int) -> None:

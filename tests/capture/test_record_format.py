@@ -14,7 +14,7 @@ from a2a_proxy.capture.record_format import (
     scan_records,
     segment_header,
     segment_path,
-    unpack_head,
+    unpack_header,
 )
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 
@@ -45,7 +45,7 @@ def test_the_format() -> None:
     assert record.hex() == "02000000" + record[4:8].hex() + "03010000" + "07000000" + "0807060504030201" + "6869"
     assert RECORD_HEADER.size == 24
     assert segment_header(2, 99) == b"A2AJRNL\n" + bytes.fromhex("01000000020000006300000000000000")
-    assert unpack_head(pack_record(3, 1, 7, 9, b"")[1]) == (3, 1, 7, 9)
+    assert unpack_header(pack_record(3, 1, 7, 9, b"")[0]) == (3, 1, 7, 9)
 
 
 @given(CHUNKS)

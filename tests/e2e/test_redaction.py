@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import trustme
 
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.scan import scan_recording
 from a2a_proxy.redaction.policy import DEFAULT
+from support_hostile_hellos import real_hello
 from support_proxy import Proxy, environment, inspect, program, proxy
-from support_secrets import CALLS, Canaries, SecretAgent, SecretClient, everything
+from support_secrets import CALLS, Canaries, Forwarded, OtherProxy, SecretAgent, SecretClient, everything
 
 SECONDS = 120
 KEPT = (
@@ -37,6 +39,10 @@ class Leak:
     between: Proxy
     while_recording: list[str]
     """Places whose secret could be read from the files of the recording before the proxy was stopped."""
+    calls: int = CALLS
+    """Number of exchanges that were made."""
+    findings: frozenset[str] = frozenset()
+    """Findings that are no rule's."""
 
 
 async def talk(folder: Path, log_format: str, *extra: str) -> Leak:
@@ -52,19 +58,65 @@ async def talk(folder: Path, log_format: str, *extra: str) -> Leak:
     return Leak(canary, between, early)
 
 
-def wait_for_calls(path: Path) -> None:
+async def talk_through_forward_proxy(folder: Path, *extra: str) -> Leak:
+    """Send all secrets within TLS that is opened, and others in what only a forward proxy gets."""
+    canary, ca = Canaries(), trustme.CA()
+    name, unknown = canary.host("name of an agent"), canary.host("name of no host")
+    unread = canary.host("name of an unread host", "example")
+    certificate, plain_agent = ca.issue_cert(name, unread), SecretAgent(canary)
+    ca.cert_pem.write_to_path(str(folder / "ca.pem"))
+    presented = ca.issue_cert("client.test")
+    presented.private_key_and_cert_chain_pem.write_to_path(str(folder / "presented.pem"))
+    user = f"http://user:{canary.plain('credentials for --upstream-proxy')}@127.0.0.1"
+    async with OtherProxy() as other, SecretAgent(canary, certificate) as agent, plain_agent:
+        words = ("--forward", "127.0.0.1:0", "--intercept", "*.test", "--upstream-ca", str(folder / "ca.pem"))
+        words += ("--upstream-cert", str(folder / "presented.pem"), "--upstream-proxy", f"{user}:{other.port}")
+        with proxy(folder, "", "", *words, *extra) as between:
+            way = Forwarded(canary, between.address, (between.state / "ca" / "ca.pem").read_text())
+            await SecretClient(canary, f"{name}:{agent.http_port}", f"{name}:{agent.grpc_port}", way).run()
+            query = f"?token={canary.plain('absolute-form query')}"
+            found = await way.ask(f"http://{unread}:{plain_agent.http_port}/.well-known/agent.json{query}")
+            assert found.startswith(b"HTTP/1.1 200 ")
+            refused = f"http://bob:{canary.plain('absolute-form user info')}@{unread}/{query}"
+            assert (await way.ask(refused)).startswith(b"HTTP/1.1 400 ")
+            assert (await way.ask(f"https://{unknown}:1/")).startswith(b"HTTP/1.1 502 ")
+            for host in (name, unread):  # the first client ends its handshake, the second is not opened
+                tunnel = f"CONNECT {host}:{agent.http_port} HTTP/1.1\r\n\r\n"
+                await way.send(tunnel.encode() + real_hello(host))
+            await asyncio.to_thread(wait_for_calls, between.recording, CALLS + 2)
+            early = canary.found_in(b"".join(path.read_bytes() for path in folder.glob("recording*")))
+            journal = b"".join(path.read_bytes() for path in between.state.glob("journals/*/*.a2aj"))
+            assert canary.at["authorization"].encode() in journal
+            for place in ("Proxy-Authorization", "credentials for --upstream-proxy"):
+                assert place not in canary.found_in(journal)
+            await asyncio.to_thread(between.stop)
+    assert all(b"Proxy-Authorization: Basic " in head for head in other.heads)
+    for place, pem in (
+        ("key of the agent", certificate.private_key_pem.bytes()),
+        ("key of --upstream-cert", presented.private_key_pem.bytes()),
+        ("key of the authority", (between.state / "ca" / "authority.pem").read_bytes()),
+    ):
+        canary.at[place] = pem.decode().splitlines()[2]
+    (folder / "presented.pem").unlink()
+    (between.state / "ca" / "authority.pem").unlink()
+    return Leak(canary, between, early, CALLS + 2, frozenset({"HANDSHAKE"}))
+
+
+def wait_for_calls(path: Path, calls: int = CALLS) -> None:
     """Wait until all calls are in the recording, which is still being written."""
     with Recording(path) as recording:
         for _ in range(SECONDS * 50):
-            if sum(1 for row in recording.read_exchanges() if row.exchange.closed) == CALLS:
+            if sum(1 for row in recording.read_exchanges() if row.exchange.closed) == calls:
                 return
             time.sleep(0.02)
-    raise TimeoutError(f"fewer than {CALLS} calls were recorded")
+    raise TimeoutError(f"fewer than {calls} calls were recorded")
 
 
-@pytest.fixture(scope="module", params=["json", "text"])
+@pytest.fixture(scope="module", params=["json", "text", "forward"])
 def leak(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Leak:
-    """A run with the defaults, with text logs or JSON logs."""
+    """A run with the defaults, with text logs or JSON logs, or through a forward proxy."""
+    if request.param == "forward":
+        return asyncio.run(talk_through_forward_proxy(tmp_path_factory.mktemp("leak")))
     return asyncio.run(talk(tmp_path_factory.mktemp("leak"), request.param))
 
 
@@ -115,10 +167,11 @@ def test_inspect_shows_no_secret(leak: Leak, words: list[str]) -> None:
     assert leak.canary.found_in(shown.encode()) == []
 
 
-def test_the_cassette_holds_no_secret(leak: Leak, tmp_path: Path) -> None:
-    """The exported cassette holds none."""
-    inspect(leak.between.state, "export", leak.between.recording, "-o", tmp_path / "c.a2a.jsonl")
-    written = (tmp_path / "c.a2a.jsonl").read_bytes()
+@pytest.mark.parametrize("words", [["jsonl"], ["otlp", "--content", "--frames"]], ids=" ".join)
+def test_no_export_holds_a_secret(leak: Leak, tmp_path: Path, words: list[str]) -> None:
+    """The cassette and the spans with their log records hold none."""
+    inspect(leak.between.state, "export", *words, leak.between.recording, "-o", tmp_path / "exported")
+    written = (tmp_path / "exported").read_bytes()
 
     assert b"redacted-" in written
     assert leak.canary.found_in(written) == []
@@ -131,8 +184,9 @@ def test_the_rest_of_the_traffic_is_unchanged(leak: Leak) -> None:
     for part in KEPT:
         assert part in stored
     with Recording(leak.between.recording) as recording:
-        assert recording.count_rows().exchanges == CALLS
-        assert not [row for row in recording.read_findings() if not row.finding.rule.startswith("A2A-")]
+        assert recording.count_rows().exchanges == leak.calls
+        found = {row.finding.rule for row in recording.read_findings() if not row.finding.rule.startswith("A2A-")}
+    assert found == leak.findings
 
 
 def test_keep_secrets_keeps_all_secrets(kept: Leak) -> None:

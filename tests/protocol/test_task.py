@@ -3,6 +3,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from a2a_proxy.model.chunk import ConnectionFacts
 from a2a_proxy.model.frame import EventKind, Frame
@@ -382,3 +384,48 @@ def test_frames_of_other_kinds() -> None:
 
     assert EventKind.UNKNOWN in kinds
     assert [each.task_id for each in session.tracker.pop_changed_tasks()] == ["t5"]
+
+
+# --- repeated status updates ----------------------------------------------------------------------------------------
+
+_STREAMS = 2
+_MEMBERS = [{}, {}, {"taskId": "t2"}, {"contextId": ""}, {"generation": "2"}, {"generation": "3"}]
+_EVENTS = st.one_of(
+    st.builds(
+        lambda state, text, members: status(state, text, **members),
+        st.sampled_from(["WORKING", "WORKING", "COMPLETED"]),
+        st.sampled_from(["", "on it", "still on it"]),
+        st.sampled_from(_MEMBERS),
+    ),
+    st.sampled_from([{"task": task("WORKING")}, artifact("x")]),
+)
+_STEPS = st.lists(
+    st.one_of(*[st.tuples(st.integers(0, _STREAMS - 1), _EVENTS)] * 4, st.none()), min_size=6, max_size=40
+)
+
+
+@example([(0, status("WORKING", contextId="")), (0, status("WORKING"))], "1.0", 1)
+@given(steps=_STEPS, version=st.sampled_from(["1.0", "1.1"]), finished=st.integers(1, 3))
+@settings(deadline=None, max_examples=300)
+def test_repeated_status_updates_give_the_same_records(
+    steps: list[tuple[int, dict[str, Any]] | None], version: str, finished: int
+) -> None:
+    """The fast path of repeated status updates changes the records as the general path does."""
+
+    def play() -> list[Any]:
+        session, found = Session(limit=2, done=finished), []
+        players = [session.connect() for _ in range(_STREAMS)]
+        for number, player in enumerate(players):
+            params = {**ask(), "tenant": "x" * (number % 2)}
+            session.run(player, Http().call("SendStreamingMessage", params, a2a_version=version).stream())
+        for step in steps:
+            if step is None:
+                found.append(session.tracker.pop_changed_tasks())
+            else:
+                session.run(players[step[0]], Http().rpc_event(step[1]))
+        return [*found, session.tracker.pop_changed_tasks(), session.tracker.save(), session.tracker.pop_healed_gaps()]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TaskTracker, "_apply_steady_status", lambda *_: False)
+        expected = play()
+    assert play() == expected

@@ -31,6 +31,7 @@ TEXTS = [
     "Use --token to authenticate, or --password if you must. --secret is deprecated.",
     "usage: agent [--token TOKEN] [--api-key KEY] [--password PASSWORD] [--auth none] --verbose",
     "  --token string      API token (default: none)\n  --password TEXT  Password.  [required]\n  --auth-token FILE",
+    "if it does not accept the certificate: a2a-proxy ca env; to leave it unread: --pass agent.test",  # our own
     "agent --token ... --api-key … --secret *** --password xxxx",
     "agent --token --verbose",
     "agent --token",

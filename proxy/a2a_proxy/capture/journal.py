@@ -69,10 +69,11 @@ class Journal:
     def append(self, kind: ChunkKind, direction: Direction, connection: int, at: int, data: bytes) -> None:
         """Append one record; `at` in ns since the epoch. Never blocks, never raises because of a disk."""
         self._pending += pack_record(kind, direction, connection, at, data)
-        self._pending_bytes += len(data) + RECORD_HEADER.size
+        size = len(data)
         if kind is _DATA or kind is _OURS:
-            self._bytes_appended += len(data)
-        if self._pending_bytes >= FLUSH_BYTES:
+            self._bytes_appended += size
+        self._pending_bytes = pending = self._pending_bytes + size + _HEADER_SIZE
+        if pending >= FLUSH_BYTES:
             self.flush()
         elif not self._timer_runs:
             self._schedule_flush(FLUSH_SECONDS)
@@ -139,3 +140,4 @@ class Journal:
 
 
 _DATA, _OURS = ChunkKind.DATA, ChunkKind.OURS
+_HEADER_SIZE = RECORD_HEADER.size

@@ -21,6 +21,8 @@ MEBI = 1024 * 1024
 GIBI = 1024 * MEBI
 UNCOPIED_BYTES = 32 * 1024
 """A piece of at least this size is written without being copied."""
+SMALL_MEAN = 1024
+"""Pieces that have at most this many bytes on average are all joined."""
 MIN_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.25, 4.0
 """Minimum and maximum seconds between attempts while nothing can be written; doubled each time."""
 
@@ -87,25 +89,27 @@ class JournalFiles:
             self._delay_retry()
 
     def write(self, pieces: list[bytes]) -> int:
-        """Append records (three pieces each). Return the number of pieces that are whole in the journal."""
-        self.reason = self._full_reason(sum(map(len, pieces)))
+        """Append records (two pieces each). Return the number of pieces that are whole in the journal."""
+        size = sum(map(len, pieces))
+        self.reason = self._full_reason(size)
         if self.reason:
             self._pause_writing()
             return 0
-        done = self._append_pieces(pieces)
+        done = self._append_pieces(pieces, size)
         if done < len(pieces) and self._rotate_file():  # the file may be at its size limit while the disk has room
-            done += self._append_pieces(pieces[done:])
+            rest = pieces[done:]
+            done += self._append_pieces(rest, sum(map(len, rest)))
         if done < len(pieces):
             self._pause_writing()
         else:
             self._retry_seconds, self.reason = MIN_RETRY_SECONDS, ""
         return done
 
-    def _append_pieces(self, pieces: list[bytes]) -> int:
+    def _append_pieces(self, pieces: list[bytes], size: int) -> int:
         if self._needs_rotation() and not self._rotate_file():
             return 0
         written = 0
-        for data in join_small_pieces(pieces):
+        for data in join_small_pieces(pieces, size):
             count = self._write_all(self._fd, data)
             written += count
             if count < len(data):
@@ -220,10 +224,10 @@ def _describe_error(wrong: OSError) -> str:
     return (wrong.strerror or str(wrong)).lower()
 
 
-def join_small_pieces(pieces: list[bytes]) -> Iterator[bytes]:
-    """Yield the same bytes in fewer pieces: small ones joined, because a call costs more than a copy; large ones as
-    is."""
-    if max(map(len, pieces), default=0) < UNCOPIED_BYTES:
+def join_small_pieces(pieces: list[bytes], size: int) -> Iterator[bytes]:
+    """Yield the same bytes, `size` in all, in fewer pieces: small ones joined, because a call costs more than a copy;
+    large ones as is, unless nearly all are small, because a look at the length of each costs more than a copy too."""
+    if size <= len(pieces) * SMALL_MEAN:
         yield b"".join(pieces)
         return
     small: list[bytes] = []
@@ -240,8 +244,8 @@ def join_small_pieces(pieces: list[bytes]) -> Iterator[bytes]:
 def count_whole_records(pieces: list[bytes], written: int) -> tuple[int, int]:
     """Return how many pieces, and how many bytes, belong to records that lie within the first `written` bytes."""
     byte_count = 0
-    for index in range(0, len(pieces), 3):
-        size = sum(map(len, pieces[index : index + 3]))
+    for index in range(0, len(pieces), 2):
+        size = len(pieces[index]) + len(pieces[index + 1])
         if byte_count + size > written:
             return index, byte_count
         byte_count += size

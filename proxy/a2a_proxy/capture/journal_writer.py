@@ -14,7 +14,7 @@ import msgspec
 
 from a2a_proxy.capture.journal_files import MIN_RETRY_SECONDS, JournalFiles
 from a2a_proxy.capture.loss import PAYLOAD_KINDS, LossBuffer, make_lost_record
-from a2a_proxy.capture.record_format import unpack_head
+from a2a_proxy.capture.record_format import unpack_header
 from a2a_proxy.model.chunk import ChunkKind
 
 
@@ -116,26 +116,26 @@ class JournalWriter:
     def _drop_pieces(self, pieces: list[bytes]) -> None:
         self.losses.add(pieces)
         self.lost_reason = self.segments.reason
-        for index in range(0, len(pieces), 3):
-            kind, _, connection, _ = unpack_head(pieces[index + 1])
+        for header in pieces[::2]:
+            kind, _, connection, _ = unpack_header(header)
             if kind in PAYLOAD_KINDS:
                 self._opaque.setdefault(connection, [0, 0])
             elif kind == ChunkKind.CLOSED:
                 self._opaque.pop(connection, None)
 
     def _mark_opaque(self, pieces: list[bytes]) -> None:
-        for head in pieces[1::3]:
-            kind, _, connection, _ = unpack_head(head)
+        for header in pieces[::2]:
+            kind, _, connection, _ = unpack_header(header)
             if kind == ChunkKind.LOST:
                 self._opaque.setdefault(connection, [0, 0])
 
     def _filter_opaque(self, pieces: list[bytes]) -> list[bytes]:
         """Remove payload of opaque connections from the batch. Their lost bytes are reported before they close."""
         remaining: list[bytes] = []
-        for index in range(0, len(pieces), 3):
-            kind, direction, connection, at = unpack_head(pieces[index + 1])
+        for index in range(0, len(pieces), 2):
+            kind, direction, connection, at = unpack_header(pieces[index])
             if kind in PAYLOAD_KINDS and connection in self._opaque:
-                count = len(pieces[index + 2]) if kind != ChunkKind.EDIT else 0
+                count = len(pieces[index + 1]) if kind != ChunkKind.EDIT else 0
                 self._opaque[connection][direction] += count
                 self.opaque_bytes_dropped += count
                 continue
@@ -144,7 +144,7 @@ class JournalWriter:
             elif kind == ChunkKind.END:
                 for number in list(self._opaque):
                     remaining += self._loss_records(number, at)
-            remaining += pieces[index : index + 3]
+            remaining += pieces[index : index + 2]
         return remaining
 
     def _loss_records(self, connection: int, at: int) -> list[bytes]:

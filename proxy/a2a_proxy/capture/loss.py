@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.capture.record_format import pack_record, unpack_head
+from a2a_proxy.capture.record_format import pack_record, unpack_header
 from a2a_proxy.model.chunk import ChunkKind
 
 PAYLOAD_KINDS = frozenset({int(ChunkKind.DATA), int(ChunkKind.OURS), int(ChunkKind.EDIT)})
@@ -57,10 +57,10 @@ class LossBuffer:
         return bool(self._entries)
 
     def add(self, pieces: list[bytes]) -> None:
-        """Add records (three pieces each) that were not written."""
-        for index in range(0, len(pieces), 3):
-            kind, direction, connection, at = unpack_head(pieces[index + 1])
-            data = pieces[index + 2]
+        """Add records (two pieces each) that were not written."""
+        for index in range(0, len(pieces), 2):
+            kind, direction, connection, at = unpack_header(pieces[index])
+            data = pieces[index + 1]
             if kind in PAYLOAD_KINDS:
                 count = len(data) if kind != ChunkKind.EDIT else 0
                 self.lost_bytes += count
@@ -70,7 +70,7 @@ class LossBuffer:
             elif kind == _OPEN and len(self._entries) >= MAX_ENTRIES:
                 self._dropped_connections.add(connection)
             elif connection not in self._dropped_connections:
-                self._entries.append(pieces[index : index + 3])
+                self._entries.append(pieces[index : index + 2])
             elif kind == _CLOSED:
                 self._dropped_connections.discard(connection)
 

@@ -31,24 +31,24 @@ Position = tuple[int, int]
 
 START_POSITION: Position = (1, 0)
 
-_FRONT = struct.Struct("<II")
-_HEAD = struct.Struct("<BBHIQ")
+_pack_front = struct.Struct("<II").pack
+_pack_head = struct.Struct("<BBHIQ").pack
 _KINDS: tuple[ChunkKind | None, ...] = (None, *ChunkKind)
 _DIRECTIONS = tuple(Direction)
 
-Record = tuple[bytes, bytes, bytes]
-"""Length and checksum, the rest of the header, and the payload: three pieces, so that the payload is not copied."""
+Record = tuple[bytes, bytes]
+"""Header and payload: two pieces, so that the payload is not copied."""
 
 
 def pack_record(kind: int, direction: int, connection: int, at: int, data: bytes) -> Record:
-    """Return one record as its three pieces."""
-    head = _HEAD.pack(kind, direction, 0, connection, at)
-    return _FRONT.pack(len(data), crc32(data, crc32(head))), head, data
+    """Return one record as its two pieces."""
+    head = _pack_head(kind, direction, 0, connection, at)
+    return _pack_front(len(data), crc32(data, crc32(head))) + head, data
 
 
-def unpack_head(head: bytes) -> tuple[int, int, int, int]:
-    """Return kind, direction, connection and time from the second piece of a record."""
-    kind, direction, _, connection, at = _HEAD.unpack(head)
+def unpack_header(header: bytes) -> tuple[int, int, int, int]:
+    """Return kind, direction, connection and time from the first piece of a record."""
+    _, _, kind, direction, _, connection, at = RECORD_HEADER.unpack(header)
     return kind, direction, connection, at
 
 

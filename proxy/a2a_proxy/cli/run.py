@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -44,6 +45,9 @@ from a2a_proxy.relay.route import Upstream, is_loopback
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.server import ClientProcessesProtocol, Relay
 from a2a_proxy.relay.tls import key_log_file
+
+if TYPE_CHECKING:
+    from a2a_proxy.redaction import Redactor
 
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
@@ -93,6 +97,8 @@ class ProxyRun:
         wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)
+        self._redactor: Redactor | None = None
+        """Redacts lines that repeat names which clients choose; None without listeners where they choose any."""
         self._stop = asyncio.Event()
         self._leave_now = asyncio.Event()
         self._interrupts = 0
@@ -127,6 +133,7 @@ class ProxyRun:
                 self._announce_leftovers()
                 session = self._make_session_file(clock())
                 folder = file_layout.create_journal(session)
+            self._redactor = await asyncio.to_thread(self._make_redactor)
             keeper = RecorderKeeper(folder.path, self._on_status)
             journal = self._open_journal(folder.path, keeper)
         except BaseException:
@@ -358,8 +365,23 @@ class ProxyRun:
             for route, addresses in relay.bound_addresses
         ]
 
+    def _make_redactor(self) -> Redactor | None:
+        """Return a redactor for lines of the relay, if clients choose names there: an origin, or a server name."""
+        if not self._config.forwards and self._config.client_tls is None:
+            return None
+        from a2a_proxy.redaction import create_redactor  # plain traffic does without it
+        from a2a_proxy.redaction.policy import policy_of
+
+        try:
+            return create_redactor(file_layout.redaction_key(), policy_of(self._config.redact))
+        except (OSError, ValueError):
+            return None  # the recorder does not start without the key, and says so
+
     def _show_note(self, note: ConsoleNote) -> None:
-        self._console.show_note(make_visible(note.text), note.hint, loud=note.loud)
+        text, hint = note.text, note.hint
+        if self._redactor is not None:
+            text, hint = self._redactor.redact_text(text), self._redactor.redact_text(hint)
+        self._console.show_note(make_visible(text), hint, loud=note.loud)
 
     async def _resolve_upstreams(self) -> ResolvedUpstreams:
         loop = asyncio.get_running_loop()

@@ -162,6 +162,10 @@ class _TaskRecord(msgspec.Struct, gc=False):
         )
 
 
+_SteadyTask = tuple[_TaskRecord, tuple[tuple[int, int], ...]]
+"""Record of a task, and its states."""
+
+
 class TaskTracker:
     """All tasks of a session, up to `max_tasks`, of them at most `max_finished` finished ones; beyond that, the task
     that was idle longest is dropped."""
@@ -177,11 +181,19 @@ class TaskTracker:
         """Task id -> the last agent seen with it, for webhooks."""
         self._changed: dict[TaskKey, _TaskRecord] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
+        self._steady: dict[int, _SteadyTask] = {}
+        """Exchanges whose last event was a status update of the current state of its task; until their changes are
+        reported, because that resets records."""
 
     def apply_frame(self, frame: Frame, exchange: TaskExchangeView) -> None:
         """Update the records from one frame. Called for every frame; most calls return at once."""
         kind = frame.kind
-        if kind is _REQUEST:
+        if kind is _EVENT and frame.event is _STATUS:
+            steady = self._steady.get(exchange.id)
+            if steady is None or not self._apply_steady_status(steady, frame, exchange):
+                self._apply_response(frame, exchange)
+                self._note_steady(frame, exchange)
+        elif kind is _REQUEST:
             self._apply_request(frame, exchange)
         elif (kind is _EVENT or kind is _RESPONSE) and frame.task_id and frame.event is not _NO_EVENT:
             self._apply_response(frame, exchange)
@@ -191,6 +203,40 @@ class TaskTracker:
         elif frame.error_code and not exchange.events:
             self._apply_refusal(exchange)
 
+    def _apply_steady_status(self, steady: _SteadyTask, frame: Frame, exchange: TaskExchangeView) -> bool:
+        """Apply a status update that repeats task and state of its exchange, as `_apply_response` would; return False
+        if it does more."""
+        record, states = steady
+        if (
+            record.states is not states
+            or frame.state != states[-1][1]
+            or frame.task_id != record.task_id
+            or frame.generation > 0
+            or record.numbers is not None
+            or not (record.support or exchange.dialect is not _V1_1)
+            or (exchange.tenant and not record.tenant)
+        ):
+            return False
+        if frame.at > record.last:
+            record.last = frame.at
+        if frame.message_id:
+            self._count_message(record, frame)
+        return True
+
+    def _note_steady(self, frame: Frame, exchange: TaskExchangeView) -> None:
+        """Remember the task of the exchange if a further status update of the same state changes only its time and its
+        messages."""
+        record = self._records.get((exchange.agent, frame.task_id))
+        if (
+            record is not None
+            and record.context_id
+            and record.states
+            and record.states[-1][1] == frame.state
+            and record.exchanges.get(exchange.id) == len(record.states) - 1 + record.dropped
+            and exchange.binding is not _WEBHOOK
+        ):
+            self._steady[exchange.id] = record, record.states
+
     def pop_changed_tasks(self) -> list[Task]:
         """Return snapshots of the tasks that changed since the last call; the finished ones may be forgotten
         afterwards."""
@@ -199,6 +245,7 @@ class TaskTracker:
             record.is_changed = False
             self._file_if_finished(key, record)
         self._changed.clear()
+        self._steady.clear()
         return tasks
 
     def pop_healed_gaps(self) -> list[tuple[str, MissedGenerations]]:
@@ -216,6 +263,7 @@ class TaskTracker:
         """Load the tasks of an earlier run, the longest idle first; tasks that were followed from their start are
         kept."""
         known, self._records, self._finished = self._records, {}, {}
+        self._steady.clear()
         for task in tasks:
             followed = known.get((task.agent, task.task_id))
             if followed is not None and followed.first <= task.first:
@@ -340,14 +388,15 @@ class TaskTracker:
             self._changed[key] = record
             self._store_record(key, record)
 
-    @staticmethod
-    def _add_exchange(record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool) -> None:
+    def _add_exchange(self, record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool) -> None:
         record.exchanges[exchange.id] = -1
         if from_agent and exchange.operation in _SENDING_OPERATIONS:
             # The message that created the task had no task id, so it is counted here.
             record.messages += exchange.requests
         if len(record.exchanges) > MAX_EXCHANGES:
-            del record.exchanges[next(iter(record.exchanges))]
+            oldest = next(iter(record.exchanges))
+            del record.exchanges[oldest]
+            self._steady.pop(oldest, None)
 
     def _store_record(self, key: TaskKey, record: _TaskRecord) -> None:
         """Store the record as the most recently touched, and drop the longest idle task if there are too many."""
@@ -369,6 +418,7 @@ class TaskTracker:
         """Stop following a task. Its agent stays known for a while, because a push may be late."""
         del self._records[key]
         self._finished.pop(key, None)
+        self._steady.clear()
         agent, task_id = key
         if self._owners.get(task_id) == agent:
             self._owners[task_id] = self._owners.pop(task_id)

@@ -135,7 +135,7 @@ class Redactor:
             if (
                 data
                 and not frame.truncated
-                and fields_clean(frame.schema, data)
+                and (frame.schema == "json" or fields_clean(frame.schema, data))
                 and (sieved == change_count or not self._suspicious(data))
                 and (frame.framing in clean or self._redact_framing(frame.framing) is frame.framing)
                 and (frame.note in clean or self.redact_text(frame.note) is frame.note)

@@ -177,6 +177,8 @@ _WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
 _FLAG = re.compile(
     rb"(?<![\w\-])--([\w\-]{2,64})(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")"
 )
+_HOST_FLAG = b"to leave it unread: --pass"
+"""In the proxy's own lines the word after this is a host."""
 _LONG_FLAG = re.compile(rb"--([\w\-]{2,96})[ \t=]")
 _USER = re.compile(rb"(?<= )(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)(?:[ \t]*|=)[\"']?[^\s:\"'`]{0,256}:" + _WORD)
 _PASSWORD_FLAG = re.compile(rb"(?<= )-p(?:" + _QUOTED + rb"|" + _WORD + rb")")
@@ -295,7 +297,8 @@ def _find_flags(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
         name, edit = hit[1].decode("ascii", "replace"), _make_last_group_edit(hit)
         folded, after_blank = fold_name(name), data[hit.start() - 1 : hit.start()] == b" "
         named = folded in learned or (not folded.endswith("auth") and hides_text(_flag_kind(name), edit.secret))
-        if named or (after_blank and _secret_flag(folded, edit.secret)):
+        is_host = data.endswith(_HOST_FLAG, 0, hit.end(1))
+        if not is_host and (named or (after_blank and _secret_flag(folded, edit.secret))):
             _add_word(edit._replace(known=is_learned(folded)), found)
     for program, flag in ((_CURL, _USER), (_MYSQL, _PASSWORD_FLAG)):
         if program.search(data):

@@ -62,6 +62,7 @@ def test_assignments_alone_have_no_program(text: str, found: bool) -> None:
 def test_a_command_keeps_its_words(assignments: list[tuple[str, str]], command: list[str]) -> None:
     """However they are quoted: assignments stay in front, then come the proxy's words, then the command's."""
     assume("=" not in command[0])  # which would be one assignment more
+    assume(command[0] not in {".", "eval", "exec", "source"})  # which only a shell has
     front = [f"{name}={shlex.quote(value)}" for name, value in assignments]
     words = shlex.split(wrap_command(" ".join([*front, shlex.join(command)]), _WORDS, _PROGRAM))
     assert words == [*(f"{name}={value}" for name, value in assignments), *_WORDS, *command]

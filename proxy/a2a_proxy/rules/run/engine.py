@@ -162,10 +162,15 @@ class Engine:
             block = items[start : start + FRAMES_PER_BLOCK]
             results = [check_frame(each[0]) if type(each) is tuple else None for each in block]
             for each, found in zip(block, results, strict=True):
-                if type(each) is tuple:
-                    self._apply_frame(each[0], each[1], found, out)
-                else:
+                if type(each) is not tuple:
                     self.on_exchange_closed(each, out)  # type: ignore[arg-type]
+                    continue
+                frame, source = each
+                if type(found) is StatusSummary and self._now <= frame.at <= self._deadlines.next_at:
+                    self._now = frame.at
+                    if self._apply_repeated_status(frame, found, out):
+                        continue
+                self._apply_frame(frame, source, found, out)
 
     def _check_frame(self, frame: Frame) -> GateResult | None:
         """Return the gate result of an answer; None for other frames and for the first answer, whose heads are not

@@ -6,6 +6,7 @@ Every value is plain, so that the state can be saved and restored. A rule family
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -109,7 +110,7 @@ class TaskRecord(
     agent: str
     task_id: str
     context_id: str = ""
-    states: list[tuple[int, int]] = []
+    states: tuple[tuple[int, int], ...] = ()
     """Time (ns) and state number of each change."""
     dropped: int = 0
     """Number of changes removed from `states`, always the second entry."""
@@ -235,22 +236,27 @@ class RequestSnapshot(
     """Whether the task waited for this message."""
 
 
-class ExchangeRecord(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "request_snapshot": "asked",
-        "is_judged": "settled",
-        "flags": "given",
-        "unreadable_at": "unread",
-        "abort_cause": "cut",
-        "finding_counts": "told",
-        "is_bare_status": "bare",
-        "exchange": "facts",
-        "closed_exchange": "final",
-    },
-):
-    """An open exchange."""
+_SAVED_NAMES = {
+    "request_snapshot": "asked",
+    "is_judged": "settled",
+    "flags": "given",
+    "unreadable_at": "unread",
+    "abort_cause": "cut",
+    "finding_counts": "told",
+    "is_bare_status": "bare",
+    "exchange": "facts",
+    "closed_exchange": "final",
+}
+"""Fields of `ExchangeRecord` that have other names in snapshots of the decoders."""
+_FIELDS_OF_SAVED_NAMES = {saved: name for name, saved in _SAVED_NAMES.items()}
+
+
+@dataclass(slots=True)
+class ExchangeRecord:
+    """An open exchange.
+
+    Each frame sets several fields, and setting a field of a `Struct` takes ten times as long.
+    """
 
     id: int
     connection: int
@@ -264,7 +270,7 @@ class ExchangeRecord(
     request_snapshot: RequestSnapshot | None = None
     request: Frame | None = None
     """The first request, for rules that compare the answer with it."""
-    pending: list[Frame] = []
+    pending: list[Frame] = field(default_factory=list)
     """Requests that are not judged yet."""
     exchange: Exchange | None = None
     """Heads, operation and dialect as of the first answer."""
@@ -315,8 +321,19 @@ class ExchangeRecord(
     """Time at which the client closed its side, ns; 0 before. Only for gRPC calls, because others have one request."""
     abort_cause: str = ""
     """How the agent aborted, in wire terms: `rst_stream internal_error`, `goaway`, `reset`, `eof`."""
-    finding_counts: dict[str, int] = {}
+    finding_counts: dict[str, int] = field(default_factory=dict)
     """Number of findings of each kind in this exchange."""
+
+    def save(self) -> dict[str, Any]:
+        """Return plain values for `restore`."""
+        saved: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(bytes,))
+        return {_SAVED_NAMES.get(name, name): value for name, value in saved.items()}
+
+    @classmethod
+    def restore(cls, saved: dict[str, Any]) -> ExchangeRecord:
+        """Return the record that `save` returned the values of."""
+        members = {_FIELDS_OF_SAVED_NAMES.get(name, name): value for name, value in saved.items()}
+        return msgspec.convert(members, cls, builtin_types=(bytes,))
 
     def writable_notes(self) -> Notes:
         """Return the notes for writing, creating them if necessary."""

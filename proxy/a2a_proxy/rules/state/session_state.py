@@ -291,7 +291,7 @@ class SessionState:
                 task = self.tasks[key] = self._create_task(record, each)
                 task.context_id = each.context_id
                 if each.state:
-                    task.states.append((each.at, each.state))
+                    task.states = ((each.at, each.state),)
                     task.terminal = each.at if each.state in TERMINAL else 0
                 self._retire_task(task)
 
@@ -388,7 +388,7 @@ class SessionState:
             if key in self.tasks:
                 continue
             task_record = TaskRecord(
-                task.agent, task.task_id, task.context_id, list(task.states)[-state_sequence.MAX_STATES :]
+                task.agent, task.task_id, task.context_id, task.states[-state_sequence.MAX_STATES :]
             )
             task_record.first, task_record.last, task_record.generation = task.first, task.last, task.generation
             task_record.numbered = "yes" if task.generation else ""
@@ -407,7 +407,7 @@ class SessionState:
             "shared": self.facts.save(),
             "agents": [msgspec.to_builtins(each) for each in self.agents.values()],
             "tasks": [msgspec.to_builtins(each) for each in tasks],
-            "tracks": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self.exchange_records.values()],
+            "tracks": [each.save() for each in self.exchange_records.values()],
             "clients": self.clients,
             "notes": self.notes,
             "whole": self.is_complete and not self._forgotten_tasks and len(tasks) == len(self.tasks),
@@ -423,7 +423,7 @@ class SessionState:
         session.tasks = {(each.agent, each.task_id): each for each in tasks}
         session._move_count = max((each.move_count for each in tasks), default=0)
         session.owners = {each.task_id: each.agent for each in tasks}
-        tracks = [msgspec.convert(each, ExchangeRecord, builtin_types=(bytes,)) for each in state["tracks"]]
+        tracks = [ExchangeRecord.restore(each) for each in state["tracks"]]
         session.exchange_records = {each.id: each for each in tracks}
         for each in tasks:
             session._retire_task(each)

@@ -190,11 +190,11 @@ def _start_index(record: ExchangeRecord, known: TaskRecord) -> int:
 
 
 def _append_state(record: ExchangeRecord, frame: Frame, task: TaskRecord) -> None:
-    states = task.states
-    states.append((frame.at, frame.state))
+    states = (*task.states, (frame.at, frame.state))
     if len(states) > MAX_STATES:
-        del states[1]
+        states = states[:1] + states[2:]
         task.dropped += 1
+    task.states = states
     record.position, record.dropped = len(states) - 1, task.dropped
     task.awaits_client = frame.state in INTERRUPTED
     if frame.state in TERMINAL and not task.terminal:
