@@ -45,7 +45,7 @@ def test_an_existing_recording_is_kept(tmp_path: Path) -> None:
     assert (tmp_path / "story.a2a.db").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("text", "error"), [(None, "cannot read"), ("[]", "neither a HAR file"), ("{}", "not a HAR")])
+@pytest.mark.parametrize(("text", "error"), [(None, "cannot read"), ("[]", "no JSON object"), ("{}", "not a HAR")])
 def test_other_files_are_refused_with_a_hint(text: str | None, error: str, tmp_path: Path) -> None:
     path = tmp_path / "other.har"
     if text is not None:

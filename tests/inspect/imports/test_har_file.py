@@ -178,7 +178,7 @@ def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("hello", "neither a HAR file nor a packet capture"),
+        ("hello", "it is no JSON object"),
         ("{}", "not a HAR file"),
         ('{"log": {"entries": [', "truncated"),
         ('{"log": {"entries": []}}', "no HTTP call"),

@@ -31,8 +31,14 @@ _READY = """Promise.all([import("/devtools/panels/network/network.js"), import("
   .then(([network, logs, har]) => Object.assign(window, {log: logs.NetworkLog.NetworkLog, har})).then(() => true)
 """
 _FINISHED = "log.instance().requests().filter(each => each.finished && /rpc|card/.test(each.url())).length"
-_EXPORT = """har.Log.Log.build(log.instance().requests(), {sanitize: false})
-  .then(built => JSON.stringify({log: built}))"""
+_EXPORT = """(async () => {
+  let text = "";
+  const progress = new Proxy({}, {get: (_, name) => name === "canceled" ? false : () => false, set: () => true});
+  const stream = {write: async piece => { text += piece; }};
+  await har.Writer.Writer.write(stream, log.instance().requests(), {sanitize: false}, progress);
+  return text;
+})()"""
+"""What the export of the network panel calls."""
 
 
 @pytest.fixture(autouse=True)

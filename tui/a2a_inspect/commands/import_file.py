@@ -28,7 +28,7 @@ def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None
     counts = f"{text.format_count(done.exchanges, 'exchange')}, {text.format_count(done.frames, 'frame')}"
     findings = f"{text.format_count(done.tasks, 'task')}; {text.format_count(done.findings, 'finding')}"
     print(f"imported {make_visible(str(path))}: {counts}, {findings}")
-    print(f"the {source.kind} lacks:")
+    print("the HAR file lacks:")
     for each in source.lacks:
         print(f"  {make_visible(each)}")
     print(f"inspect it: {shell_line('a2a-inspect', str(target))}")

@@ -9,5 +9,4 @@ Layers, from top to bottom. A module imports only modules of its own layer and o
 - `har_call`: one entry of a HAR file
 
 - `http_writer`: the bytes of HTTP/1.1 and HTTP/2 messages
-- `source`: what all imported files have
 """

@@ -40,10 +40,6 @@ class _EntryPlace(msgspec.Struct, frozen=True, order=True):
 class HarFile:
     """A HAR file, opened for import."""
 
-    kind = "HAR file"
-    has_silence = False
-    """The times of single events are not known."""
-
     def __init__(self, path: Path) -> None:
         """Find the entries. Raises UserError if the file cannot be read or has no call."""
         self._path = path
@@ -125,10 +121,7 @@ class HarFile:
             if not more:
                 break
             buffer += more
-            if not base and not found:
-                self._check_beginning(buffer)
-            if len(buffer) > _MAX_ENTRY_BYTES:
-                raise UserError(f"{self._path}: an entry is larger than {_MAX_ENTRY_BYTES >> 20} MiB", _FILE_HINT)
+            self._check_buffer(buffer, base)
             while token := _TOKEN.search(buffer, position):
                 text = token[0]
                 if text == b'"':
@@ -159,9 +152,14 @@ class HarFile:
         if depth:
             raise UserError(f"{self._path} is truncated", _FILE_HINT)
 
-    def _check_beginning(self, data: bytes) -> None:
+    def _check_buffer(self, data: bytes, offset: int) -> None:
+        """Check the bytes read at `offset` of the file. Raises UserError."""
+        if len(data) > _MAX_ENTRY_BYTES:
+            raise UserError(f"{self._path}: an entry is larger than {_MAX_ENTRY_BYTES >> 20} MiB", _FILE_HINT)
+        if offset:
+            return
         if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
-            raise UserError(f"{self._path} is neither a HAR file nor a packet capture", _FILE_HINT)
+            raise UserError(f"{self._path} is not a HAR file: it is no JSON object", _FILE_HINT)
         if creator := _CREATOR.search(data):
             self._creator = creator[1].decode("utf-8", "replace")
 
