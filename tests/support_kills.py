@@ -1,4 +1,8 @@
-"""Endless streams of numbered events through a proxy, to compare the events that clients received with a recording."""
+"""Endless streams of numbered events through a proxy, to compare the events that clients received with a recording.
+
+The clients reach the agent on any way of `support_ways`, except `unread`, whose events nobody records. With `absolute`
+gRPC is in tunnels (`connect`), because gRPC has no other form.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -16,11 +21,14 @@ from typing import Any
 
 import aiohttp
 import grpc
+import trustme
 from aiohttp import web
 
 from a2a_proto import from_dict
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import recorder_of
+from support_proxy import Proxy
+from support_ways import Way
 
 METHOD = "/lf.a2a.v1.A2AService/SendStreamingMessage"
 MARK = re.compile(rb"mark ([0-9a-z]+) (\d+) (\d+)\.")
@@ -48,20 +56,29 @@ def marks(data: bytes) -> list[tuple[str, Mark]]:
 class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # generic in the stubs only
     """An agent that streams over gRPC and JSON-RPC until `enough`; the text of the request names the stream."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: trustme.LeafCert | None = None) -> None:
+        """Create an agent that speaks TLS if it has a certificate."""
         self.enough = asyncio.Event()
         self.http_port = self.grpc_port = 0
+        self._certificate = certificate
 
     async def __aenter__(self) -> StreamingAgent:
         self._grpc = grpc.aio.server()
         self._grpc.add_generic_rpc_handlers((self,))
-        self.grpc_port = self._grpc.add_insecure_port("127.0.0.1:0")
+        context = None
+        if (certificate := self._certificate) is None:
+            self.grpc_port = self._grpc.add_insecure_port("127.0.0.1:0")
+        else:
+            pair = certificate.private_key_pem.bytes(), b"".join(pem.bytes() for pem in certificate.cert_chain_pems)
+            self.grpc_port = self._grpc.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials([pair]))
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            certificate.configure_cert(context)
         await self._grpc.start()
         app = web.Application()
         app.router.add_post("/{stream}", self._sse)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context).start()
         self.http_port = self._runner.addresses[0][1]
         return self
 
@@ -94,6 +111,69 @@ class StreamingAgent(grpc.GenericRpcHandler):  # type: ignore[type-arg]  # gener
         return response
 
 
+class Reach:
+    """How clients reach a streaming agent through a proxy: the options of the proxy, and those of the clients."""
+
+    def __init__(self, way: Way, folder: Path) -> None:
+        self.way = way
+        self._origin_ca = folder / "origin-ca.pem"
+        self._certificate: trustme.LeafCert | None = None
+        if way.agent_has_tls:
+            authority = trustme.CA()
+            authority.cert_pem.write_to_path(str(self._origin_ca))
+            self._certificate = authority.issue_cert("localhost")
+
+    def agent(self) -> StreamingAgent:
+        """Return a new agent, which is not started."""
+        return StreamingAgent(self._certificate)
+
+    def proxy(self, folder: Path, agent: StreamingAgent, *extra: str) -> Proxy:
+        """Return a proxy for this agent, which is not started."""
+        upstream, grpc_upstream = self.targets(agent)
+        if self.way.is_forwarded:
+            upstream = grpc_upstream = ""
+            extra += ("--forward", "127.0.0.1:0")
+        elif self.way.client_has_tls:
+            extra += ("--tls",)
+        if self.way.agent_has_tls:
+            extra += ("--upstream-ca", str(self._origin_ca))
+        if self.way is Way.INTERCEPT:
+            extra += ("--intercept", "private")
+        return Proxy(folder, upstream, grpc_upstream, "--quiet", *extra)
+
+    def targets(self, agent: StreamingAgent) -> tuple[str, str]:
+        """Return the URL or address of the agent's HTTP port and of its gRPC port."""
+        host = "https://localhost" if self.way.agent_has_tls else "127.0.0.1"
+        return f"{host}:{agent.http_port}", f"{host}:{agent.grpc_port}"
+
+    def http_session(self, agent: StreamingAgent, between: Proxy) -> aiohttp.ClientSession:
+        """Return a session whose URLs begin with the agent."""
+        scheme = "https" if self.way.client_has_tls else "http"
+        place = self.targets(agent)[0].rpartition("/")[2] if self.way.is_forwarded else f"localhost:{between.port}"
+        context = ssl.create_default_context(cadata=self._authority(between)) if self.way.client_has_tls else True
+        return aiohttp.ClientSession(
+            f"{scheme}://{place}",
+            timeout=aiohttp.ClientTimeout(total=None),
+            connector=aiohttp.TCPConnector(ssl=context),
+            proxy=between.base_url if self.way.is_forwarded else None,
+        )
+
+    def grpc_channel(self, agent: StreamingAgent, between: Proxy) -> grpc.aio.Channel:
+        """Return a channel to the agent with a connection of its own."""
+        options: list[tuple[str, Any]] = [("grpc.use_local_subchannel_pool", 1)]
+        place = f"localhost:{between.port}"
+        if self.way.is_forwarded:
+            options.append(("grpc.http_proxy", between.base_url))
+            place = self.targets(agent)[1].rpartition("/")[2]
+        if not self.way.client_has_tls:
+            return grpc.aio.insecure_channel(place, options=options)
+        credentials = grpc.ssl_channel_credentials(self._authority(between).encode())
+        return grpc.aio.secure_channel(place, credentials, options=options)
+
+    def _authority(self, between: Proxy) -> str:
+        return (between.state / "ca" / "ca.pem").read_text()
+
+
 class Clients:
     """Streams of both bindings; `got` holds the received events, `ends` the end of each stream."""
 
@@ -102,14 +182,14 @@ class Clients:
         self.ends: dict[str, str] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, address: str, streams: int, prefix: str = "") -> None:
+    def start(self, reach: Reach, agent: StreamingAgent, between: Proxy, streams: int, prefix: str = "") -> None:
         for number in range(streams):
-            self._tasks.append(
-                asyncio.ensure_future(self._kept(f"{prefix}g{number}", self._grpc(address, f"{prefix}g{number}")))
-            )
-            self._tasks.append(
-                asyncio.ensure_future(self._kept(f"{prefix}s{number}", self._sse(address, f"{prefix}s{number}")))
-            )
+            over_grpc, over_http = f"{prefix}g{number}", f"{prefix}s{number}"
+            for stream, story in (
+                (over_grpc, self._grpc(reach.grpc_channel(agent, between), over_grpc)),
+                (over_http, self._sse(reach.http_session(agent, between), over_http)),
+            ):
+                self._tasks.append(asyncio.ensure_future(self._kept(stream, story)))
 
     async def begun(self, events: int = 3) -> None:
         """Wait until each stream has received some events."""
@@ -133,18 +213,16 @@ class Clients:
         for stream, mark in marks(data):
             self.got[stream].append(mark)
 
-    async def _grpc(self, address: str, stream: str) -> None:
-        options = (("grpc.use_local_subchannel_pool", 1),)  # a connection of its own
-        async with grpc.aio.insecure_channel(address, options=options) as channel:
+    async def _grpc(self, to_agent: grpc.aio.Channel, stream: str) -> None:
+        async with to_agent as channel:
             async for message in channel.unary_stream(METHOD, None, None)(b"", metadata=(("stream", stream),)):
                 self._keep(message)
 
-    async def _sse(self, address: str, stream: str) -> None:
+    async def _sse(self, to_agent: aiohttp.ClientSession, stream: str) -> None:
         body = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": {}}}
-        timeout = aiohttp.ClientTimeout(total=None)
         async with (
-            aiohttp.ClientSession(timeout=timeout) as session,
-            session.post(f"http://{address}/{stream}", json=body, headers={"A2A-Version": "1.0"}) as response,
+            to_agent as session,
+            session.post(f"/{stream}", json=body, headers={"A2A-Version": "1.0"}) as response,
         ):
             async for line in response.content:
                 self._keep(line)

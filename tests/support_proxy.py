@@ -159,11 +159,18 @@ class Proxy:
 @contextlib.contextmanager
 def proxy(folder: Path, upstream: str, grpc: str = "", *extra: str, log_format: str = "json") -> Iterator[Proxy]:
     """Run a proxy while the block runs; it is killed at the end unless it was stopped."""
-    running = Proxy(folder, upstream, grpc, *extra, log_format=log_format).start()
+    with running(Proxy(folder, upstream, grpc, *extra, log_format=log_format)) as between:
+        yield between
+
+
+@contextlib.contextmanager
+def running(between: Proxy) -> Iterator[Proxy]:
+    """The same for a proxy that is not started."""
+    between.start()
     try:
-        yield running
+        yield between
     finally:
-        running.kill()
+        between.kill()
 
 
 def inspect(state: Path, *words: str | Path) -> str:
@@ -175,7 +182,7 @@ def inspect(state: Path, *words: str | Path) -> str:
     return done.stdout
 
 
-def finished(running: Proxy) -> Recording:
+def finished(between: Proxy) -> Recording:
     """Stop the proxy and open its recording."""
-    running.stop()
-    return Recording(running.recording)
+    between.stop()
+    return Recording(between.recording)

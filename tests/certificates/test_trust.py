@@ -9,7 +9,12 @@ from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 
 from a2a_proxy.certificates import trust
 from a2a_proxy.certificates.authority import Authority
-from a2a_proxy.certificates.trust import TRUSTSTORE_PASSWORD, make_java_truststore, make_trust_variables
+from a2a_proxy.certificates.trust import (
+    BUNDLE_VARIABLES,
+    TRUSTSTORE_PASSWORD,
+    make_java_truststore,
+    make_trust_variables,
+)
 
 NOW = datetime.datetime.now(datetime.UTC)
 OURS = Authority.create("test", NOW).certificate_pem
@@ -32,7 +37,8 @@ def system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_was_trusted_stays_trusted(tmp_path: Path, system: Path) -> None:
     """The system's authorities, or those that the environment names; Node.js has its own."""
     (tmp_path / "own.pem").write_bytes(b"-----own-----\n")
-    made = make_trust_variables(OURS, {"SSL_CERT_FILE": str(tmp_path / "own.pem"), "DENO_CERT": ""}, tmp_path)
+    environment = {"SSL_CERT_FILE": str(tmp_path / "own.pem"), "DENO_CERT": ""}
+    made, problems = make_trust_variables(OURS, environment, tmp_path)
     contents = {name: Path(path).read_bytes() for name, path in made.items()}
     by_system = b"-----system-----\n" + OURS
     assert contents == {
@@ -43,7 +49,8 @@ def test_what_was_trusted_stays_trusted(tmp_path: Path, system: Path) -> None:
         "DENO_CERT": by_system,
         "NODE_EXTRA_CA_CERTS": OURS,
     }
-    assert make_trust_variables(OURS, made, tmp_path) == made  # nothing is added twice
+    assert problems == {}
+    assert make_trust_variables(OURS, made, tmp_path) == (made, {})  # nothing is added twice
 
 
 def test_a_renewed_authority_replaces_its_predecessor(tmp_path: Path, system: Path) -> None:
@@ -51,25 +58,41 @@ def test_a_renewed_authority_replaces_its_predecessor(tmp_path: Path, system: Pa
     text that is no certificate."""
     other, new = (Authority.create(name, NOW).certificate_pem for name in ("other", "test"))
     (tmp_path / "own.pem").write_bytes(b"# comment\n" + other + OURS + b"-----BEGIN CERTIFICATE-----\n!\n")
-    before = make_trust_variables(OURS, {"SSL_CERT_FILE": str(tmp_path / "own.pem")}, tmp_path)
-    after = make_trust_variables(new, before, tmp_path)
+    before, _ = make_trust_variables(OURS, {"SSL_CERT_FILE": str(tmp_path / "own.pem")}, tmp_path)
+    after, _ = make_trust_variables(new, before, tmp_path)
     contents = {name: Path(path).read_bytes() for name, path in after.items()}
     assert contents["SSL_CERT_FILE"] == b"# comment\n" + other + b"-----BEGIN CERTIFICATE-----\n!\n" + new
     assert contents["REQUESTS_CA_BUNDLE"] == b"-----system-----\n" + new
     assert contents["NODE_EXTRA_CA_CERTS"] == new
 
 
-def test_a_file_that_the_environment_names_must_exist(tmp_path: Path, system: Path) -> None:
-    """It is not replaced by another."""
-    with pytest.raises(FileNotFoundError):
-        make_trust_variables(OURS, {"NODE_EXTRA_CA_CERTS": str(tmp_path / "missing.pem")}, tmp_path)
+def test_a_file_that_cannot_be_read_is_a_problem(tmp_path: Path, system: Path) -> None:
+    """It is not replaced by another; the other variables are made."""
+    made, problems = make_trust_variables(OURS, {"NODE_EXTRA_CA_CERTS": str(tmp_path / "missing.pem")}, tmp_path)
+    assert {name: type(error) for name, error in problems.items()} == {"NODE_EXTRA_CA_CERTS": FileNotFoundError}
+    assert set(made) == set(BUNDLE_VARIABLES)
+
+
+def test_a_folder_of_certificates(tmp_path: Path, system: Path) -> None:
+    """Those that OpenSSL finds, each once; a link to nothing is left out."""
+    other = Authority.create("other", NOW).certificate_pem
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    (folder / "other.pem").write_bytes(b"# comment\n" + other)
+    (folder / "1a2b3c4d.0").symlink_to("other.pem")
+    (folder / "5a6b7c8d.0").symlink_to("other.pem")
+    (folder / "5a6b7c8d.1").symlink_to("missing.pem")
+    (folder / "unlisted.pem").write_bytes(Authority.create("unlisted", NOW).certificate_pem)
+    made, problems = make_trust_variables(OURS, {"REQUESTS_CA_BUNDLE": str(folder)}, tmp_path)
+    assert problems == {}
+    assert Path(made["REQUESTS_CA_BUNDLE"]).read_bytes() == other + OURS
 
 
 def test_a_system_without_authorities(tmp_path: Path, system: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of gRPC are the last resort: a program must not lose all that it trusts."""
     system.unlink()
     monkeypatch.setattr(trust, "_SYSTEM_BUNDLES", ())
-    made = make_trust_variables(OURS, {}, tmp_path)
+    made, _ = make_trust_variables(OURS, {}, tmp_path)
     assert Path(made["SSL_CERT_FILE"]).read_bytes().count(b"BEGIN CERTIFICATE") > 50
 
 

@@ -146,6 +146,19 @@ def test_addresses_that_are_none(listen: str, message: str, hint: str) -> None:
     assert mistake(lambda: config(listen=(listen,))) == (f"cannot listen on {listen!r}: {message}", hint)
 
 
+@pytest.mark.parametrize(
+    ("forward", "hint"),
+    [
+        ("http://localhost:9912", "write --forward localhost:9912"),
+        ("9912", "write --forward :9912"),
+        ("localhost", "write --forward :9900"),
+        ("/run/agent.sock", "clients connect by TCP: --forward :9900"),
+    ],
+)
+def test_the_hint_for_a_forward_proxy_names_its_option(forward: str, hint: str) -> None:
+    assert mistake(lambda: config(listen=(), upstream=(), forward=(forward,)))[1] == hint
+
+
 @pytest.mark.parametrize("upstream", ["unix:/run/agent.sock", "unix:///run/agent.sock", "/run/agent.sock"])
 def test_an_upstream_that_is_a_unix_socket(upstream: str) -> None:
     said = mistake(lambda: config(upstream=(upstream,)))

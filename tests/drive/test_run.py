@@ -123,6 +123,25 @@ async def test_a_client_message_waits_for_the_recorded_event() -> None:
     assert made.remarks == []
 
 
+async def test_a_later_message_of_a_stream_names_the_live_task() -> None:
+    """The recorded agent created the task in the same call, so its id is not one that the client made."""
+
+    async def answers(texts: list[str]) -> AsyncIterator[bytes]:
+        yield event("INPUT_REQUIRED", "the-task-of-now")
+        while len(texts) < 2:
+            await asyncio.sleep(0.001)
+        yield event("COMPLETED", "the-task-of-now")
+
+    story = live(
+        (ClientAction.SAY, 0, ask("deploy")),
+        (ClientAction.SAY, 1, ask(" to Frankfurt", taskId=TASK)),
+        answers=(event("INPUT_REQUIRED"), event("COMPLETED")),
+    )
+    agent = Agent(answers)
+    await drive(agent, story)
+    assert agent.log == ["#1 deploy", "#1 the-task-of-now to Frankfurt"]
+
+
 async def test_an_early_input_request_is_answered_early() -> None:
     """The agent sends fewer events than the recorded one before its question; waiting for more would never end."""
 

@@ -1,5 +1,5 @@
 """Recorder and relay are killed in mid-stream, between real gRPC and SSE peers: every received event is recorded
-once."""
+once. So on each way from the client to the agent: plain, with TLS, through a forward proxy."""
 
 from __future__ import annotations
 
@@ -15,12 +15,20 @@ import pytest
 
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import until_dead
-from support_kills import Clients, Mark, StreamingAgent, kill, next_recorder, recorded
-from support_proxy import Proxy, inspect, proxy
+from support_kills import Clients, Mark, Reach, kill, next_recorder, recorded
+from support_proxy import Proxy, inspect, running
 from support_recorder import kill_blamelessly
+from support_ways import Way
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the recorder in /proc")
-ROUNDS = [pytest.param(4, id="4"), pytest.param(int(os.environ.get("KILLS", "50")), id="many", marks=pytest.mark.soak)]
+ROUNDS = [
+    pytest.param(way, kills, id=f"{way} {kills}", marks=marks)
+    for way in (Way.PLAIN, Way.TLS, Way.ABSOLUTE, Way.INTERCEPT)
+    for kills, marks in (
+        (4 if way is Way.PLAIN else 2, ()),
+        (int(os.environ.get("KILLS", "50")), pytest.mark.soak),
+    )
+]
 SECONDS = 120.0
 LATEST_NS = 5_000_000
 """Time whose records are lost with a killed relay, on an idle machine."""
@@ -30,6 +38,12 @@ MOST_KILLS = 40
 """Number of kills after which a quarter of them found the relay running."""
 
 
+@pytest.fixture(autouse=True)
+def no_exceptions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GRPC uses the forward proxy for this machine too."""
+    monkeypatch.setenv("no_grpc_proxy", "")
+
+
 async def gone(between: Proxy) -> None:
     """Wait until the recorder has ended by itself."""
     async with asyncio.timeout(SECONDS):
@@ -37,16 +51,15 @@ async def gone(between: Proxy) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("kills", ROUNDS)
-async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, kills: int) -> None:
+@pytest.mark.parametrize(("way", "kills"), ROUNDS)
+async def test_the_recorder_is_killed_in_mid_stream(tmp_path: Path, way: Way, kills: int) -> None:
     """No client notices, no frame is lost or duplicated, and the console reports each kill; at most two segments stay
     on disk."""
     chance = random.Random(11)
-    clients = Clients()
-    async with StreamingAgent() as agent:
-        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
-        with proxy(tmp_path, upstream, grpc, "--quiet", "--journal-segment", "256K") as between:
-            clients.start(between.address, 2)
+    clients, reach = Clients(), Reach(way, tmp_path)
+    async with reach.agent() as agent:
+        with running(reach.proxy(tmp_path, agent, "--journal-segment", "256K")) as between:
+            clients.start(reach, agent, between, 2)
             await clients.begun()
             recorder = 0
             (journal,) = (between.state / "journals").iterdir()
@@ -74,8 +87,8 @@ async def caught_up(journal: Path) -> None:
             await asyncio.sleep(0.02)
 
 
-@pytest.mark.parametrize("kills", ROUNDS)
-async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, kills: int) -> None:
+@pytest.mark.parametrize(("way", "kills"), ROUNDS)
+async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, way: Way, kills: int) -> None:
     """The recorder ends by itself: everything except the last milliseconds is recorded once, and the session says up to
     which time.
 
@@ -83,13 +96,13 @@ async def test_the_relay_is_killed_in_mid_traffic(tmp_path: Path, kills: int) ->
     """
     chance = random.Random(12)
     windows: list[int] = []
-    async with StreamingAgent() as agent:
-        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
+    reach = Reach(way, tmp_path)
+    async with reach.agent() as agent:
         while len(windows) < kills or (quarter(windows) > LATEST_NS and len(windows) < MOST_KILLS):
             round_ = len(windows)
             clients = Clients()
-            between = await asyncio.to_thread(Proxy(tmp_path, upstream, grpc, "--quiet").start)
-            clients.start(between.address, 2, f"r{round_}x")
+            between = await asyncio.to_thread(reach.proxy(tmp_path, agent).start)
+            clients.start(reach, agent, between, 2, f"r{round_}x")
             await clients.begun()
             await asyncio.sleep(chance.uniform(0, 0.3))
             at = time.time_ns()
@@ -126,11 +139,10 @@ def missing(got: dict[str, list[Mark]], found: dict[str, list[Mark]], killed: in
 
 async def test_recover_finishes_a_session_whose_processes_were_killed(tmp_path: Path) -> None:
     """The next start reports it; `recover` finishes it; a second `recover` has nothing to do."""
-    clients = Clients()
-    async with StreamingAgent() as agent:
-        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
-        between = await asyncio.to_thread(Proxy(tmp_path, upstream, grpc, "--quiet").start)
-        clients.start(between.address, 2)
+    clients, reach = Clients(), Reach(Way.PLAIN, tmp_path)
+    async with reach.agent() as agent:
+        between = await asyncio.to_thread(reach.proxy(tmp_path, agent).start)
+        clients.start(reach, agent, between, 2)
         await clients.begun(50)
         recorder = await next_recorder(between.process.pid)
         at = time.time_ns()

@@ -16,9 +16,10 @@ import pytest
 import support_kills
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import call
-from support_kills import Clients, StreamingAgent, recorded
+from support_kills import Clients, Reach, recorded
 from support_process import memory_mib
-from support_proxy import Proxy, proxy
+from support_proxy import Proxy, proxy, running
+from support_ways import Way
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="sets limits of processes by prlimit")
 SECONDS = 120.0
@@ -51,11 +52,10 @@ async def test_the_system_clock_jumps(tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "clock").mkdir()
     (tmp_path / "clock" / "sitecustomize.py").write_text(CLOCK.format(file=str(jump)))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "clock"))
-    clients = Clients()
-    async with StreamingAgent() as agent:
-        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
-        with proxy(tmp_path, upstream, grpc, "--quiet") as between:
-            clients.start(between.address, 2)
+    clients, reach = Clients(), Reach(Way.PLAIN, tmp_path)
+    async with reach.agent() as agent:
+        with running(reach.proxy(tmp_path, agent)) as between:
+            clients.start(reach, agent, between, 2)
             await clients.begun()
             for seconds in (HOUR, -HOUR, YEAR, -10 * YEAR, 0):
                 jump.write_text(str(seconds))
@@ -82,11 +82,10 @@ async def test_parallel_streams(tmp_path: Path, streams: int, monkeypatch: pytes
     """Streams of gRPC and SSE, each on a connection of its own, all at the same time."""
     monkeypatch.setattr(support_kills, "PAUSE", streams / 1000)  # the agent and all clients are this process
     allow_files(4 * streams + 200)
-    clients = Clients()
-    async with StreamingAgent() as agent:
-        upstream, grpc = f"127.0.0.1:{agent.http_port}", f"127.0.0.1:{agent.grpc_port}"
-        with proxy(tmp_path, upstream, grpc, "--quiet") as between:
-            clients.start(between.address, streams // 2)
+    clients, reach = Clients(), Reach(Way.PLAIN, tmp_path)
+    async with reach.agent() as agent:
+        with running(reach.proxy(tmp_path, agent)) as between:
+            clients.start(reach, agent, between, streams // 2)
             await clients.begun(10)
             agent.enough.set()
             await clients.ended()

@@ -28,28 +28,37 @@ TRUSTSTORE_PASSWORD = "changeit"
 """The password of all truststores of Java, which protects public data."""
 _PEM_BEGIN, _PEM_END = b"-----BEGIN CERTIFICATE-----", b"-----END CERTIFICATE-----"
 _PEM_BLOCK = re.compile(_PEM_BEGIN + rb"([A-Za-z0-9+/=\s]+)" + _PEM_END + rb"\n?")
+_INDEX_NAME = re.compile(r"[0-9a-f]{8}\.[0-9]+")
+"""The name of a certificate in a folder of OpenSSL: the hash of its subject, and a number."""
 _SYSTEM_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
 
-def make_trust_variables(certificate: bytes, environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+def make_trust_variables(
+    certificate: bytes, environment: Mapping[str, str], folder: Path
+) -> tuple[dict[str, str], dict[str, OSError]]:
     """Write files of authorities into `folder`, and return the variables that name them.
 
     A file holds the authorities that `environment` named for the variable, or else the system's, and `certificate`
-    (PEM), which replaces its predecessors of the same name. Raises OSError: the folder, or a file that the environment
-    names, cannot be used.
+    (PEM), which replaces its predecessors of the same name. A variable may name a folder, whose files are read as
+    OpenSSL reads them. The second result has the variables that name a path which cannot be read, with the reasons;
+    the first result does not have them. Raises OSError: `folder` cannot be used.
     """
-    variables = {}
+    variables, problems = {}, {}
     for name in (*BUNDLE_VARIABLES, ADDED_VARIABLE):
-        if environment.get(name):
-            trusted = Path(environment[name]).read_bytes()
+        if named := environment.get(name):
+            try:
+                trusted = _read_authorities(Path(named))
+            except OSError as error:
+                problems[name] = error
+                continue
         else:
             trusted = b"" if name == ADDED_VARIABLE else _system_authorities()
         variables[name] = str(_write_bundle(folder, trusted, certificate))
-    return variables
+    return variables, problems
 
 
 def find_trusted_files(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the files of authorities that `environment` names for programs."""
+    """Return the files and folders of authorities that `environment` names for programs."""
     names = (environment.get(name) for name in (*BUNDLE_VARIABLES, ADDED_VARIABLE))
     return tuple(dict.fromkeys(Path(name) for name in names if name))
 
@@ -74,6 +83,16 @@ def make_java_truststore(certificates: bytes, folder: Path) -> Path:
         password = BestAvailableEncryption(TRUSTSTORE_PASSWORD.encode())
         write_public_file(path, serialize_java_truststore(found, password))
     return path
+
+
+def _read_authorities(path: Path) -> bytes:
+    """Return the certificates of a file, or of the files of a folder that have the names of its index (`c_rehash`).
+    Raises OSError."""
+    if not path.is_dir():
+        return path.read_bytes()
+    files = sorted(each.resolve() for each in path.iterdir() if _INDEX_NAME.fullmatch(each.name) and each.is_file())
+    blocks = dict.fromkeys(block[0].strip() for each in files for block in _PEM_BLOCK.finditer(each.read_bytes()))
+    return b"".join(block + b"\n" for block in blocks)
 
 
 def _write_bundle(folder: Path, trusted: bytes, certificate: bytes) -> Path:

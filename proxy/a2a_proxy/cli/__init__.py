@@ -7,7 +7,7 @@ Layers, from top to bottom. A module imports only modules of its own layer and o
 Commands:
 - `main`: definitions of all commands and options
 - `demo`: `a2a-proxy demo`
-- `drive`: `a2a-proxy drive` (package)
+- `drive`: `a2a-proxy drive` and `a2a-proxy send` (package)
 - `command`: `a2a-proxy run` (package)
 - `run`: one run of the proxy
 - `stdio`: `a2a-proxy stdio`

@@ -81,23 +81,25 @@ def environment_lines(forward: str | None) -> str:
     """Return shell lines that make programs trust the authority and use the proxy `forward`. Raises UserError."""
     variables = {} if forward is None else proxy_variables(_proxy_address(forward))
     certificate = load_authority("a2a-proxy ca").certificate_pem
-    return shell_lines(variables | trust_variables(certificate, file_layout.authority_dir()))
+    trust, problems = trust_variables(certificate)
+    if problems:
+        raise problems[0]
+    return shell_lines(variables | trust)
 
 
-def trust_variables(certificate: bytes, folder: Path) -> dict[str, str]:
-    """Return the variables of this process's environment with `certificate` added. Raises UserError."""
+def trust_variables(certificate: bytes) -> tuple[dict[str, str], list[UserError]]:
+    """Return the variables of this process's environment with `certificate` added, without those whose file cannot be
+    read, and an error for each of these. Raises UserError: the state directory cannot be used."""
     from a2a_proxy.certificates.trust import make_trust_variables
 
-    try:
-        return make_trust_variables(certificate, os.environ, folder)
-    except OSError as error:
-        named = [name for name, value in os.environ.items() if value and value == error.filename]
-        if not named:
-            raise
+    with state_directory_errors():
+        variables, problems = make_trust_variables(certificate, os.environ, file_layout.authority_dir())
+    errors = []
+    for name, error in problems.items():
         reason = (error.strerror or str(error)).lower()
-        raise UserError(
-            f"{named[0]} names {error.filename}, which cannot be read: {reason}", f"correct it: unset {named[0]}"
-        ) from None
+        text = f"{name} names {os.environ[name]}, which cannot be read: {reason}"
+        errors.append(UserError(text, f"correct it: unset {name}"))
+    return variables, errors
 
 
 def proxy_variables(address: str) -> dict[str, str]:

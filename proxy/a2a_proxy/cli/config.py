@@ -172,9 +172,8 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
     try:
         return tuple(map(Listen.parse, texts))
     except RouteError as wrong:
-        raise UserError(
-            f"--forward: {wrong.message}", wrong.hint.replace("--listen :9000", "--forward :9900")
-        ) from wrong
+        hint = wrong.hint.replace("--listen :9000", "--forward :9900").replace("--listen", "--forward")
+        raise UserError(f"--forward: {wrong.message}", hint) from wrong
 
 
 def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:

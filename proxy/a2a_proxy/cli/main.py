@@ -565,6 +565,71 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     context.exit(run_drive(drive_command_options(**typed)))
 
 
+@cli.command(short_help="Send one recorded call to a live agent again, as it was or edited.")
+@click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="Address of the agent.")
+@click.option(
+    "--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC address, if its card does not list one."
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="PATH=VALUE",
+    help="Set a member of the decoded request, to JSON or a text: 'message.parts[0].text=hi'.",
+)
+@click.option("--edit", is_flag=True, help="Open the decoded request in $EDITOR first.")
+@click.option("--as-recorded", is_flag=True, help="Keep the recorded message ids, which are otherwise new.")
+@click.option("--force", is_flag=True, help="Send an edited request that is not valid.")
+@click.option("--diff", is_flag=True, help="Show how the answer differs from the recorded one.")
+@click.option(
+    "--header",
+    "-H",
+    multiple=True,
+    metavar="'NAME: VALUE'",
+    allow_from_autoenv=False,
+    help="Send this header instead of the recorded one; also in A2A_PROXY_DRIVE_HEADERS, one per line.",
+)
+@click.option(
+    "--binding",
+    type=click.Choice(["jsonrpc", "rest", "grpc", "stdio"]),
+    help="Binding of the call instead of the recorded one.",
+)
+@click.option(
+    "--dialect",
+    type=click.Choice(["0.1", "0.2", "0.3", "1.0", "1.1"]),
+    help="Dialect of the call instead of the recorded one.",
+)
+@click.option(
+    "--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Silence after which it ends."
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Record into this file, a new session if it exists; by default a new file.",
+)
+@upstream_ca
+@click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
+@click.argument("recording", type=click.Path(path_type=Path))
+@click.argument("place")
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
+@click.pass_context
+def send(context: click.Context, /, **typed: Any) -> None:
+    """Send one call of RECORDING to a live agent again. PLACE is its number: 3, or 2:3 in session 2.
+
+    Each message of the answer is printed at its arrival, as one JSON value. The recording has a note of the call that
+    was sent again. The lines of standard input are further messages of a live call. COMMAND is a stdio agent.
+
+    \b
+    Exit code: 0 answered (with --diff: the same),
+    1 an error (with --diff: different), 2 it cannot be sent.
+    """
+    from a2a_proxy.cli.drive.options import send_options
+    from a2a_proxy.cli.drive.send import run_send
+
+    context.exit(run_send(send_options(**typed)))
+
+
 cli.add_command(completion)
 
 

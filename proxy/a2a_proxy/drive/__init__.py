@@ -11,10 +11,11 @@ The drive:
 - `http`: calls over HTTP/1.1
 
 Calls and messages:
+- `edit`: the decoded request of a call, for an edit, and the call with the edited one
 - `call`: an open call, independent of its transport
 - `translate`: a recorded message in another binding or dialect
 - `route`: addresses of the calls
-- `request`: the request to send for a recorded message
+- `request`: the request to send for a recorded message, and further messages of a live call
 
 The plan:
 - `load`: building of a plan from a recording

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import uuid
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from a2a_proxy.recording.difference.fields import CanonicalFields
@@ -55,9 +55,12 @@ class DriveIds(PairedIds):
             if kind == "page" or name in self._agent_ids:
                 continue
             if name not in self._client_ids:
-                is_replaced = _UUID_PATTERN.fullmatch(name) and not _NIL_PATTERN.fullmatch(name)
-                self._client_ids[name] = self._make_id() if is_replaced else name
+                self._client_ids[name] = self._make_id() if self._is_replaced(name) else name
             self._set_pair(kind, name, self._client_ids[name])
+
+    def _is_replaced(self, name: str) -> bool:
+        """Whether an identifier of the client gets a new one."""
+        return bool(_UUID_PATTERN.fullmatch(name)) and not _NIL_PATTERN.fullmatch(name)
 
     def add_answer(self, value: Any) -> None:
         """Register the identifiers of a recorded answer."""
@@ -89,6 +92,18 @@ class DriveIds(PairedIds):
     def _is_text_id(self, kind: str, left: str) -> bool:  # noqa: ARG002  # all kinds alike
         """Whether an identifier is replaced in texts: a word anywhere, any other as a whole text."""
         return len(left) >= MIN_TEXT_ID_LENGTH
+
+
+class SendIds(DriveIds):
+    """The identifiers of one call that is sent again: only the recorded message ids are replaced, because the agent
+    knows the tasks and contexts that the client named."""
+
+    def __init__(self, message_ids: Collection[str], make_id: Callable[[], str] = lambda: str(uuid.uuid4())) -> None:
+        super().__init__(make_id)
+        self._message_ids = message_ids
+
+    def _is_replaced(self, name: str) -> bool:
+        return name in self._message_ids
 
 
 def _number_by_kind(found: list[tuple[Path, str, str]]) -> list[tuple[Path, str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -10,11 +11,13 @@ import msgspec
 
 from a2a_proto import ParseError, parse
 from a2a_proxy.drive.ids import DriveIds
-from a2a_proxy.drive.plan import ClientTurn, PlannedCall
+from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.canonical_form import canonical_payload
 from a2a_proxy.protocol.schema import JSON, is_protobuf, split_schema
+from a2a_proxy.replay.convert.protobuf_bytes import encode_request
 
 _LABEL_PATTERN = re.compile(rb"redacted-[0-9a-f]{12}")
 _CONNECTION_FIELDS = frozenset(
@@ -24,6 +27,7 @@ _CONNECTION_FIELDS = frozenset(
     }
 )
 """Fields that belong to the connection and are set by the new one."""
+_EVENT_OBJECTS = ("task", "statusUpdate", "artifactUpdate", "message")
 
 
 class DriveRequest(msgspec.Struct, frozen=True):
@@ -101,6 +105,21 @@ def make_request(step: PlannedCall, turn: ClientTurn, ids: DriveIds, credentials
     return DriveRequest(data, headers, _request_target(step, ids), method, frame.rpc_id, frame.framing)
 
 
+def make_text_turn(step: PlannedCall, text: str, event: dict[str, Any]) -> ClientTurn:
+    """Return the turn that sends a message with this text, about the task of the agent's newest event (in the 1.0
+    form), else about that of the recorded message. Live calls are sent over gRPC only."""
+    turn = next(turn for turn in reversed(step.turns) if turn.action is ClientAction.SAY)
+    assert turn.frame is not None
+    recorded: Any = canonical_payload(turn.frame, step.exchange)
+    ids = _object_ids(event) or (_object_ids(recorded) if isinstance(recorded, dict) else {})
+    message = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER", **ids, "parts": [{"text": text}]}
+    value = {"message": message}
+    exchange, schema = step.exchange, turn.frame.schema
+    data = encode_request(value, exchange.operation, exchange.dialect, schema)
+    frame = msgspec.structs.replace(turn.frame, payload=data, size=len(data), redacted=())
+    return ClientTurn(ClientAction.SAY, -1, turn.at, 0, 0, (), frame)
+
+
 def _request_target(step: PlannedCall, ids: DriveIds) -> str:
     """Return the target; REST calls have identifiers in their path and query."""
     target = step.exchange.target
@@ -138,3 +157,14 @@ def _protobuf_payload(frame: Frame, ids: DriveIds) -> bytes:
     ids.rename_protobuf(message)
     after = message.SerializeToString(deterministic=True)
     return frame.payload if after == before else after
+
+
+def _object_ids(event: dict[str, Any]) -> dict[str, str]:
+    """Return the members of a message that name the task and context of an event."""
+    name = next((name for name in _EVENT_OBJECTS if isinstance(event.get(name), dict)), "")
+    holder = event[name] if name else {}
+    found = {
+        "taskId": holder.get("id" if name == "task" else "taskId"),
+        "contextId": holder.get("contextId"),
+    }
+    return {member: value for member, value in found.items() if isinstance(value, str) and value}

@@ -14,7 +14,7 @@ from a2a_proxy.drive.call import CallError, CallTransport, OpenCall, ReceivedMes
 from a2a_proxy.drive.ids import DriveIds
 from a2a_proxy.drive.plan import CALL_END, AwaitedResponse, ClientAction, ClientTurn, DrivePlan, PlannedCall
 from a2a_proxy.drive.progress import DriveProgress
-from a2a_proxy.drive.request import Credentials, DriveRequest, make_request
+from a2a_proxy.drive.request import Credentials, DriveRequest, make_request, make_text_turn
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.drive.translate import translate_request
 from a2a_proxy.model.event import TaskState
@@ -39,6 +39,10 @@ class DriveOptions(msgspec.Struct, frozen=True):
     timeout: float = 30.0
     """Seconds of silence, beyond the recorded silence, after which a call is given up."""
     credentials: Credentials = Credentials()
+    on_answer: Callable[[ReceivedMessage], None] | None = None
+    """Called with each message of the agent at its arrival."""
+    texts: asyncio.Queue[str | None] | None = None
+    """Texts of further messages of a live call, sent after the recorded ones; None is the last item."""
 
 
 class DriveRemark(msgspec.Struct, frozen=True):
@@ -67,6 +71,8 @@ class Drive:
         self.remarks: list[DriveRemark] = []
         self.skipped: set[int] = set()
         """Numbers of the steps that were not made."""
+        self._last_event: dict[str, Any] = {}
+        """The newest message of the agent in the 1.0 form."""
 
     async def run(self) -> None:
         """Make all calls; returns when the last one is over."""
@@ -85,11 +91,15 @@ class Drive:
             await asyncio.gather(*calls, return_exceptions=True)
 
     def _load_identifiers(self, step: PlannedCall) -> None:
-        """Register the identifiers of a call, in recorded order."""
+        """Register the identifiers of a call, in recorded order: later messages of a stream name what it answered."""
+        loaded = 0
         for turn in step.turns:
+            for frame in step.answers[loaded : turn.answers_before]:
+                self._ids.add_answer(canonical_payload(frame, step.exchange))
+            loaded = max(loaded, turn.answers_before)
             if turn.frame is not None:
                 self._ids.add_request(canonical_payload(turn.frame, step.exchange))
-        for frame in step.answers:
+        for frame in step.answers[loaded:]:
             self._ids.add_answer(canonical_payload(frame, step.exchange))
 
     def _add_remark(self, step: PlannedCall, text: str) -> None:
@@ -162,6 +172,8 @@ class Drive:
                 if reader is not None and reader.done():
                     self._remark_unsent(step, step.turns[number:])
                     break
+                if turn.action is not ClientAction.SAY and reader is not None:
+                    await self._send_texts(step, call, reader)
                 if turn.action is ClientAction.SAY:
                     await self._send_message(step, turn, call)
                     self._progress.progress_of(step.number).is_interrupted = False
@@ -173,12 +185,32 @@ class Drive:
                 self._progress.notify_change(step.number)
                 reader = reader or asyncio.ensure_future(self._read_answers(step, call))
             if reader is not None:
+                if await self._send_texts(step, call, reader):
+                    await call.half_close()
                 await self._wait_for_end(step, call, reader)
         finally:
             if reader is not None:
                 reader.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await reader
+
+    async def _send_texts(self, step: PlannedCall, call: OpenCall, reader: asyncio.Task[None]) -> bool:
+        """Send the further messages of a live call until their end, or that of the call; return whether there were
+        any."""
+        texts, is_sent = self._options.texts, False
+        while texts is not None and not reader.done():
+            text = asyncio.ensure_future(texts.get())
+            await asyncio.wait((text, reader), return_when=asyncio.FIRST_COMPLETED)
+            if not text.done():
+                text.cancel()
+                break
+            if (words := text.result()) is None:
+                texts.put_nowait(None)
+                break
+            await self._send_message(step, make_text_turn(step, words, self._last_event), call)
+            self._progress.notify_change(step.number)
+            is_sent = True
+        return is_sent
 
     async def _send_message(self, step: PlannedCall, turn: ClientTurn, call: OpenCall) -> None:
         """Send a message. Raises CallError if the agent does not accept it in time."""
@@ -235,6 +267,9 @@ class Drive:
             if progress.answer_count < len(step.answers):
                 self._ids.learn_answer(canonical_payload(step.answers[progress.answer_count], exchange), value)
             progress.is_interrupted = _is_interrupted(value)
+            self._last_event = value
+        if self._options.on_answer is not None:
+            self._options.on_answer(message)
         progress.answer_count += 1
         self._progress.notify_change(step.number)
 

@@ -52,7 +52,7 @@ class Trust(msgspec.Struct, frozen=True):
     own: CertificateFiles | None = None
     """The certificate for upstreams that ask for one."""
     of_clients: tuple[Path, ...] = ()
-    """Files of CA certificates that clients trust, and the proxy for them. Unreadable ones are left out."""
+    """Files and folders of CA certificates that clients trust, and the proxy for them. Unreadable ones are left out."""
 
 
 class TlsError(Exception):
@@ -94,7 +94,8 @@ class Tls:
             load_authorities(context, self._trust.ca)
         for path in self._trust.of_clients:
             with suppress(OSError):  # ssl.SSLError too: the file has no certificate
-                context.load_verify_locations(path)
+                is_folder = path.is_dir()
+                context.load_verify_locations(None if is_folder else path, path if is_folder else None)
         if self._trust.own is not None:
             load_certificate(context, self._trust.own)
         if self._trust.insecure:

@@ -298,6 +298,38 @@ def test_tls_on_this_machine_is_opened(
     assert [process.name for process in processes if process is not None] == ["planner"]
 
 
+def test_a_folder_of_authorities_is_trusted(tmp_path: Path, planner: list[str], https_agent: str) -> None:
+    """By the command and by the proxy, as requests reads it."""
+    folder = tmp_path / "certs"
+    folder.mkdir()
+    openssl = ["openssl", "x509", "-noout", "-hash", "-in", str(tmp_path / "own.pem")]
+    index = subprocess.run(openssl, check=True, capture_output=True, text=True).stdout.strip()
+    (tmp_path / "own.pem").rename(folder / f"{index}.0")
+    planner[1:1] = ["-c", _AS_REQUESTS]
+    ran = run_command(tmp_path, "--", *planner, https_agent, REQUESTS_CA_BUNDLE=str(folder))
+    assert (ran.code, ran.out) == (0, "200\n"), ran.err
+    assert "recorded 1 exchange (1 ok)" in ran.err
+
+
+_AS_REQUESTS = """
+import os, sys
+
+sys.argv.pop(0)
+os.environ["SSL_CERT_FILE"] = os.environ["REQUESTS_CA_BUNDLE"]
+exec(open(sys.argv[0]).read())
+"""
+"""Runs a script whose `ssl` trusts what requests trusts."""
+
+
+def test_a_missing_file_of_authorities_does_not_stop_the_command(tmp_path: Path) -> None:
+    """It would have run without the proxy; a line names the variable, which stays."""
+    missing = str(tmp_path / "missing.pem")
+    ran = run_command(tmp_path, "--", "sh", "-c", 'echo "$CURL_CA_BUNDLE"', CURL_CA_BUNDLE=missing)
+    assert (ran.code, ran.out) == (0, f"{missing}\n"), ran.err
+    assert f"CURL_CA_BUNDLE names {missing}, which cannot be read: no such file or directory" in ran.err
+    assert "hint: correct it: unset CURL_CA_BUNDLE" in ran.err
+
+
 def test_without_the_extra_plain_traffic_is_recorded(tmp_path: Path, planner: list[str]) -> None:
     """And a line says how TLS is read."""
     (tmp_path / "sitecustomize.py").write_text(_WITHOUT_CRYPTOGRAPHY)

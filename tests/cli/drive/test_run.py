@@ -248,7 +248,7 @@ def test_an_interrupted_drive_leaves_nothing_to_recover(monkeypatch: pytest.Monk
         assert len(file_layout.find_leftovers()) == 2
         raise UserError("stopped before all calls were sent", "nothing was compared", 130)
 
-    monkeypatch.setattr(command, "_drive_agent", lambda _plan, options, file: broken_off(options, file))
+    monkeypatch.setattr(command, "drive_agent", lambda _plan, options, file: broken_off(options, file))
     with pytest.raises(UserError, match="stopped"):
         run_drive(options(upstream="127.0.0.1:1"))
     assert [left.session.uuid for left in file_layout.find_leftovers()] == ["1"]

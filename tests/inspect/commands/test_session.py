@@ -51,8 +51,8 @@ def test_undecoded_connections_are_listed(tmp_path: Path) -> None:
     """Encrypted connections and other protocols have a line, and their findings another."""
     path = talked(tmp_path / "r.db", b"\x16\x03\x01\x00\x06\x01bcdef", b"\x00\x01\x02 what")
     lines = said(path, "show", path)
-    assert "  connection 1  tls  11 B, not read: encrypted" in lines
-    assert "  connection 2  opaque  8 B, not HTTP" in lines
+    assert "  connection 1  tls  -> agent:8000  11 B, not read: encrypted" in lines
+    assert "  connection 2  opaque  -> agent:8000  8 B, not HTTP" in lines
     assert "nothing was recorded" not in "\n".join(lines)
     assert re.match("2 connections not read.*; see a2a-inspect show .*r.db$", said(path, "ls", path)[-1])
 

@@ -85,7 +85,8 @@ def connection_lines(recording: Recording, session: SessionRow) -> Iterator[str]
     """Yield a line per connection that could not be read and per finding about a connection."""
     for connection in unread_connections(recording, session):
         data = text.format_size(connection.bytes_to_agent + connection.bytes_to_client)
-        yield f"connection {connection.id}  {connection.kind}  {data}, {_UNREAD[connection.kind]}"
+        way = f"-> {make_visible(connection.upstream)}"
+        yield f"connection {connection.id}  {connection.kind}  {way}  {data}, {_UNREAD[connection.kind]}"
     for row in connection_findings(recording, session):
         yield "  ".join(filter(None, (text.finding_place(row.finding), finding_words(row.finding))))
 

@@ -55,13 +55,16 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bo
     adopt_orphans()
     launcher = Launcher(command)
     trust: dict[str, str] = {}
+    problems: list[UserError] = []
     if config.interception is not None:
-        trust = trust_variables(load_authority("--intercept").certificate_pem, file_layout.authority_dir())
+        trust, problems = trust_variables(load_authority("--intercept").certificate_pem)
         config = _trust_as_command(config)
     java_options = _make_java_options(trust) if java else None
     console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=sys.stderr)
     if config.interception is None:
         console.show_note("TLS passes unread; to read it: pip install 'a2a-proxy[tls]'", loud=False)
+    for problem in problems:  # the command may work nevertheless, as it does without the proxy
+        console.show_note(f"{problem.message}; the command gets it unchanged", problem.hint)
     environment = started_environment()
     if config.upstream_proxy is None and (found := find_proxy(environment)) is not None:
         config = msgspec.structs.replace(config, upstream_proxy=found.proxy)
@@ -81,11 +84,14 @@ def _make_java_options(trust: Mapping[str, str]) -> JavaOptions:
     """Return the options of JVMs, which trust what the variables `trust` name. Raises UserError."""
     if not trust or "-Djavax.net.ssl.trustStore=" in os.environ.get(JAVA_OPTIONS, ""):
         return JavaOptions()
-    from a2a_proxy.certificates.trust import TRUSTSTORE_PASSWORD, make_java_truststore
+    from a2a_proxy.certificates.trust import BUNDLE_VARIABLES, TRUSTSTORE_PASSWORD, make_java_truststore
 
+    bundle = next((trust[name] for name in BUNDLE_VARIABLES if name in trust), "")
+    if not bundle:
+        return JavaOptions()
     try:
         with state_directory_errors():
-            path = make_java_truststore(Path(trust["SSL_CERT_FILE"]).read_bytes(), file_layout.authority_dir())
+            path = make_java_truststore(Path(bundle).read_bytes(), file_layout.authority_dir())
     except ImportError:
         raise UserError("--java needs cryptography 45", "install it: pip install -U cryptography") from None
     return JavaOptions(str(path), TRUSTSTORE_PASSWORD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -16,6 +17,8 @@ from a2a_proxy.drive.request import Credentials
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.recording.difference.paths import PathError, parse_path
+from a2a_proxy.recording.difference.values import Path as ValuePath
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.replay.core.match_rules import MatchName, check_expressions, parse_ignored
 
@@ -44,6 +47,10 @@ class DriveCommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     allow_incomplete: bool = False
     upstream_ca: Path | None = None
     upstream_insecure: bool = False
+    redact: tuple[str, ...] = ()
+    """Further words of the redaction policy."""
+    hidden_values: tuple[str, ...] = ()
+    """Secrets in the command line, besides the credentials."""
 
 
 def parse_speed(word: str) -> float:
@@ -117,18 +124,91 @@ def drive_command_options(
     **typed: Any,
 ) -> DriveCommandOptions:
     """Return the options of a drive. Raises UserError."""
-    _check_target(typed["upstream"], typed["command"], binding, typed["recording"])
-    if not 0 < timeout < 86_400:
-        raise UserError(f"--timeout: {timeout:g} is not a valid number of seconds", "for example: --timeout 30")
+    _check_target(typed["upstream"], typed["command"], binding, f"a2a-proxy drive {typed['recording']}")
+    _check_timeout(timeout)
     rules = typed.pop("normalize", ()), typed.pop("match_on", ())
     return DriveCommandOptions(
         credentials=parse_credentials(header),
         compare_policy=parse_compare_policy(strict, shape, ignore, *rules),
         speed=parse_speed(speed),
         timeout=timeout,
-        target=RequestedTarget(_parse_binding(binding, typed["command"]), Dialect(dialect) if dialect else None),
+        target=_parse_target(binding, dialect, typed["command"]),
         **typed,
     )
+
+
+class Assignment(msgspec.Struct, frozen=True):
+    """A new value of one member of a request."""
+
+    path: ValuePath
+    """Its path from the root of the request."""
+    value: Any
+    text: str
+    """The value as given."""
+
+
+class SendOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of one call that is sent again."""
+
+    drive: DriveCommandOptions
+    place: str
+    assignments: tuple[Assignment, ...] = ()
+    edit: bool = False
+    as_recorded: bool = False
+    force: bool = False
+    diff: bool = False
+
+
+def send_options(
+    *,
+    assignments: tuple[str, ...],
+    header: tuple[str, ...],
+    timeout: float,
+    binding: str | None,
+    dialect: str | None,
+    **typed: Any,
+) -> SendOptions:
+    """Return the options of `send`. Raises UserError."""
+    _check_target(typed["upstream"], typed["command"], binding, f"a2a-proxy send {typed['recording']} {typed['place']}")
+    _check_timeout(timeout)
+    own = {name: typed.pop(name) for name in ("place", "edit", "as_recorded", "force", "diff")}
+    drive = DriveCommandOptions(
+        credentials=parse_credentials(header),
+        compare_policy=ComparePolicy(ignore=(("request",),)),
+        timeout=timeout,
+        target=_parse_target(binding, dialect, typed["command"]),
+        allow_incomplete=True,
+        **typed,
+    )
+    return SendOptions(drive=drive, assignments=tuple(map(_parse_assignment, assignments)), **own)
+
+
+def _parse_assignment(words: str) -> Assignment:
+    """Parse `path=value`, the value as JSON if it is JSON, else as text. Raises UserError."""
+    path, equals, text = words.partition("=")
+    try:
+        steps = parse_path(path)
+        if not equals or "*" in steps:
+            raise PathError(path)
+    except PathError:
+        hint = "for example: --set 'message.parts[0].text=a table for two'"
+        # The value may be a credential, so it is not printed.
+        raise UserError(f"--set: {path!r} is not the path of one value", hint) from None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    return Assignment(steps[1:] if steps[0] == "$" else steps, value, text)
+
+
+def _parse_target(binding: str | None, dialect: str | None, command: tuple[str, ...]) -> RequestedTarget:
+    return RequestedTarget(_parse_binding(binding, command), Dialect(dialect) if dialect else None)
+
+
+def _check_timeout(timeout: float) -> None:
+    """Raises UserError."""
+    if not 0 < timeout < 86_400:
+        raise UserError(f"--timeout: {timeout:g} is not a valid number of seconds", "for example: --timeout 30")
 
 
 def _parse_binding(word: str | None, command: tuple[str, ...]) -> Binding | None:
@@ -138,12 +218,12 @@ def _parse_binding(word: str | None, command: tuple[str, ...]) -> Binding | None
     return Binding(word)
 
 
-def _check_target(upstream: str, command: tuple[str, ...], binding: str | None, recording: Path) -> None:
-    """Check that there is exactly one agent. Raises UserError."""
+def _check_target(upstream: str, command: tuple[str, ...], binding: str | None, call: str) -> None:
+    """Check that there is exactly one agent; `call` is the beginning of the command line. Raises UserError."""
     if command and upstream:
         raise UserError("--upstream and a command name two agents", "choose one of them")
     if binding == "stdio" and not command:
-        hint = f"for example: a2a-proxy drive {recording} --binding stdio -- python my_agent.py"
+        hint = f"for example: {call} --binding stdio -- python my_agent.py"
         raise UserError("the command of the stdio agent is missing", hint)
     if command and binding not in (None, "stdio"):
         raise UserError(
@@ -151,4 +231,4 @@ def _check_target(upstream: str, command: tuple[str, ...], binding: str | None, 
             "leave --binding out, or use --upstream instead of a command",
         )
     if not command and not upstream:
-        raise UserError("--upstream is missing", f"for example: a2a-proxy drive {recording} --upstream localhost:8000")
+        raise UserError("--upstream is missing", f"for example: {call} --upstream localhost:8000")

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -36,7 +36,7 @@ from a2a_proxy.drive.http import HttpTransport
 from a2a_proxy.drive.load import load_plan
 from a2a_proxy.drive.matched_parts import apply_matchers
 from a2a_proxy.drive.plan import DrivePlan, PlannedCall
-from a2a_proxy.drive.request import Credentials, header_labels
+from a2a_proxy.drive.request import header_labels
 from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
@@ -63,14 +63,14 @@ def run_drive(options: DriveCommandOptions) -> int:
     Raises:
         UserError: the recording cannot be driven, or the agent cannot be reached.
     """
-    _refuse_overwriting(options)
-    with _open_recording(options.recording) as recording:
+    refuse_overwriting(options)
+    with open_drive_recording(options.recording) as recording:
         rows = recording.find_exchanges(options.where) if options.where else recording.read_exchanges()
         plan = load_plan(recording, rows, options.target)
         _check_plan(plan, options, recording.path)
-        with _recording_file(options) as file:
-            driven = run_loop(_drive_agent(plan, options, file))
-            report = _compare_runs(recording, plan, driven, options, file)
+        with recording_file(options) as file:
+            driven = run_loop(drive_agent(plan, options, file))
+            report = compare_drive(recording, plan, driven, options, file)
     _write_report(report, options)
     if report.incomplete:
         return INCOMPLETE
@@ -91,19 +91,28 @@ def _check_plan(plan: DrivePlan, options: DriveCommandOptions, path: str) -> Non
             else "leave --filter out, or choose other calls"
         )
         raise UserError(f"there is no call to drive{why}", hint)
+    check_pipe(plan, options, ("a2a-proxy", "drive", str(options.recording)))
+
+
+def check_pipe(plan: DrivePlan, options: DriveCommandOptions, words: tuple[str, ...]) -> None:
+    """Raises UserError if a call needs the pipe of a stdio agent; `words` are the command line without its options."""
     piped = None if options.command else _first_stdio_call(plan, options.target)
     if piped is not None:
         title = f"{piped.place} {piped.exchange.operation or piped.exchange.method}"
         raise UserError(
             f"{title} was recorded over stdio, which --upstream cannot carry",
             "send such calls over another binding: --binding jsonrpc; or start the stdio agent: "
-            f"{shell_line('a2a-proxy', 'drive', str(options.recording))} -- COMMAND",
+            f"{shell_line(*words)} -- COMMAND",
         )
 
 
 def _first_stdio_call(plan: DrivePlan, target: RequestedTarget) -> PlannedCall | None:
     """Return the first call that needs the pipe of a stdio agent, or None."""
     return next((step for step in plan.steps if target.target_of(step).binding is Binding.STDIO), None)
+
+
+DriveFactory = Callable[[DrivePlan, dict[Binding, CallTransport], DriveOptions], Drive]
+"""Creates a drive from its plan, transports and options."""
 
 
 class DriveResult(msgspec.Struct):
@@ -115,9 +124,12 @@ class DriveResult(msgspec.Struct):
     notes: list[str]
 
 
-async def _drive_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+async def drive_agent(
+    plan: DrivePlan, options: DriveCommandOptions, file: Path, make_drive: DriveFactory = Drive
+) -> DriveResult:
     """Drive the agent. Raises UserError, also if a signal ends the drive."""
-    work = asyncio.ensure_future((_drive_stdio_agent if options.command else _drive_network_agent)(plan, options, file))
+    drive = _drive_stdio_agent if options.command else _drive_network_agent
+    work = asyncio.ensure_future(drive(plan, options, file, make_drive))
     for number in end_signals():
         asyncio.get_running_loop().add_signal_handler(number, work.cancel)
     try:
@@ -126,7 +138,9 @@ async def _drive_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path
         raise _make_stopped_error() from None
 
 
-async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+async def _drive_network_agent(
+    plan: DrivePlan, options: DriveCommandOptions, file: Path, make_drive: DriveFactory
+) -> DriveResult:
     """Drive an agent on the network through a proxy. Raises UserError."""
     trust = Trust(options.upstream_ca, options.upstream_insecure)
     reached = await find_agent(options.upstream, options.upstream_grpc, trust)
@@ -137,35 +151,40 @@ async def _drive_network_agent(plan: DrivePlan, options: DriveCommandOptions, fi
         upstream_grpc=(reached.grpc.text,) * len(reached.upstreams) if reached.grpc is not None else (),
         record=file,
         quiet=True,
-        redact=tuple(f"header:{name}" for name in sorted(options.credentials.replaced_names(plan.steps))),
+        redact=(
+            *(f"header:{name}" for name in sorted(options.credentials.replaced_names(plan.steps))),
+            *options.redact,
+        ),
         upstream_ca=options.upstream_ca,
         upstream_insecure=options.upstream_insecure,
     )
     drives: list[Drive] = []
 
     async def work(addresses: list[str]) -> None:
-        drives.append(await _run_calls(plan, options, _open_transports(plan, reached, addresses)))
+        drives.append(await _run_calls(plan, options, _open_transports(plan, reached, addresses), make_drive))
 
     proxy = ProxyRun(proxy_config(arguments), work, WarningConsole())
-    proxy.command = _redact_command(proxy.command, options.credentials)
+    proxy.command = _redact_command(proxy.command, options)
     await proxy.run()
     if not drives:
         raise _make_stopped_error()
     return DriveResult(drives[0], os.getpid(), reached.notes)
 
 
-def _redact_command(words: tuple[str, ...], credentials: Credentials) -> tuple[str, ...]:
-    """Return the command line without the values of headers, whatever their names."""
-    hidden = list(words)
-    for data in (*(value for _, value in credentials.headers), *credentials.secrets.values()):
-        value = data.decode()
+def _redact_command(words: tuple[str, ...], options: DriveCommandOptions) -> tuple[str, ...]:
+    """Return the command line without the values of headers, whatever their names, and other secrets."""
+    hidden, credentials = list(words), options.credentials
+    given = [data.decode() for data in (*(value for _, value in credentials.headers), *credentials.secrets.values())]
+    for value in (*given, *options.hidden_values):
         hidden = [word.replace(value, "redacted") if value else word for word in hidden]
     return tuple(hidden)
 
 
-async def _drive_stdio_agent(plan: DrivePlan, options: DriveCommandOptions, file: Path) -> DriveResult:
+async def _drive_stdio_agent(
+    plan: DrivePlan, options: DriveCommandOptions, file: Path, make_drive: DriveFactory
+) -> DriveResult:
     wire = connect_stdio_agent(options.command, file)
-    drive = await _run_calls(plan, options, {Binding.STDIO: wire})
+    drive = await _run_calls(plan, options, {Binding.STDIO: wire}, make_drive)
     if wire.pid:
         await wait_until_recorded(file, wire.pid)
     return DriveResult(drive, wire.pid, [])
@@ -175,10 +194,12 @@ def _make_stopped_error() -> UserError:
     return UserError("stopped before all calls were sent", "nothing was compared", INTERRUPTED)
 
 
-async def _run_calls(plan: DrivePlan, options: DriveCommandOptions, wires: dict[Binding, CallTransport]) -> Drive:
+async def _run_calls(
+    plan: DrivePlan, options: DriveCommandOptions, wires: dict[Binding, CallTransport], make_drive: DriveFactory
+) -> Drive:
     """Send all calls and close their transports."""
     credentials = options.credentials.for_plan(plan.steps)
-    drive = Drive(plan, wires, DriveOptions(options.speed, options.target, options.timeout, credentials))
+    drive = make_drive(plan, wires, DriveOptions(options.speed, options.target, options.timeout, credentials))
     try:
         await drive.run()
     finally:
@@ -216,11 +237,12 @@ def _note_dialects(plan: DrivePlan, target: RequestedTarget, agent: AgentAddress
             agent.notes.append(f"calls go over {binding}, the agent's card offers {offers}; {hint}")
 
 
-def _compare_runs(
+def compare_drive(
     recording: Recording, plan: DrivePlan, result: DriveResult, options: DriveCommandOptions, file: Path
 ) -> DriveReport:
-    with _open_recording(file) as live:
-        session = _find_session(live, result.pid)
+    """Return the report with the differences between the recorded calls and the live ones. Raises UserError."""
+    with open_drive_recording(file) as live:
+        session = find_live_session(live, result.pid)
         left = take_run(recording, (step.row for step in plan.steps if step.number not in result.drive.skipped))
         difference = compare_runs(left, take_run(live, live.read_exchanges(session.id)))
         difference = add_skipped(difference, [plan.steps[number].row for number in sorted(result.drive.skipped)])
@@ -247,7 +269,7 @@ def _compare_runs(
     )
 
 
-def _find_session(live: Recording, pid: int) -> SessionRow:
+def find_live_session(live: Recording, pid: int) -> SessionRow:
     """Return the session that this process has recorded. Raises UserError if it is missing."""
     sessions = [session for session in live.read_sessions() if session.facts.pid == pid]
     if not sessions:
@@ -265,10 +287,11 @@ def _note_labels(plan: DrivePlan, options: DriveCommandOptions) -> Iterator[str]
         for name in _withheld_headers(step, options):
             names.setdefault(name.lower(), []).append(labels[name.lower()])
     for name, each in names.items():
-        calls, kinds = "1 call" if len(each) == 1 else f"{len(each)} calls", list(dict.fromkeys(each))
+        calls = "1 call was" if len(each) == 1 else f"{len(each)} calls were"
+        kinds = list(dict.fromkeys(each))
         what = "a label, not the credential" if len(kinds) == 1 else f"one of {len(kinds)} labels, not the credential"
         yield (
-            f"the recorded {name} is {what}: {calls} were sent without it; "
+            f"the recorded {name} is {what}: {calls} sent without it; "
             f"to send one: --header '{name if len(kinds) == 1 else kinds[0]}: VALUE', or {HEADERS_VARIABLE} in the "
             "environment"
         )
@@ -284,7 +307,7 @@ def _withheld_headers(step: PlannedCall, options: DriveCommandOptions) -> tuple[
 
 
 @contextlib.contextmanager
-def _recording_file(options: DriveCommandOptions) -> Iterator[Path]:
+def recording_file(options: DriveCommandOptions) -> Iterator[Path]:
     """Yield the file of the drive's recording; it is deleted afterwards unless the user named it."""
     if options.record is not None:
         yield options.record
@@ -307,7 +330,7 @@ def _delete_journals(file: Path) -> None:
 
 
 @contextlib.contextmanager
-def _open_recording(path: Path) -> Iterator[Recording]:
+def open_drive_recording(path: Path) -> Iterator[Recording]:
     """Yield the opened recording. Raises UserError if it cannot be read."""
     try:
         with open_recording_or_cassette(path) as recording, guard_corruption(recording):
@@ -319,16 +342,19 @@ def _open_recording(path: Path) -> Iterator[Recording]:
         raise UserError(message, wrong.hint or "the language is described by: a2a-inspect help filters") from wrong
 
 
-def _refuse_overwriting(options: DriveCommandOptions) -> None:
+def refuse_overwriting(options: DriveCommandOptions) -> None:
     """Raises UserError if the recording of the drive or the report would replace the recording that is driven."""
     for option, path in (("--record", options.record), ("--output", options.output)):
         with contextlib.suppress(OSError):  # one of the two does not exist
             if path is not None and path.samefile(options.recording):
                 raise UserError(f"{option} {path} is the recording that is driven", "choose another file")
-    if options.record is not None and options.record.exists() and is_cassette(options.record):
-        raise UserError(
-            f"{options.record} is a cassette, which cannot be appended to", "choose another file: --record FILE"
-        )
+    refuse_cassette(options.record)
+
+
+def refuse_cassette(record: Path | None) -> None:
+    """Raises UserError if the recording of the drive would be appended to a cassette."""
+    if record is not None and record.exists() and is_cassette(record):
+        raise UserError(f"{record} is a cassette, which cannot be appended to", "choose another file: --record FILE")
 
 
 def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
