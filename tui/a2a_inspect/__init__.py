@@ -17,6 +17,7 @@ The screen:
 
 Content:
 - `formats`: export formats (package)
+- `imports`: import of HAR files (package)
 - `diff`: arguments of a comparison (package)
 - `lanes`: conversations as swimlanes (package)
 - `plots`: histograms of traffic and latencies (package)

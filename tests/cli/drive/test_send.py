@@ -120,6 +120,16 @@ def test_the_difference_from_the_recorded_answer(send: Send, capsys: pytest.Capt
     assert "request" not in out.partition("different: ")[2]
 
 
+def test_a_stdio_agent_is_started_for_the_call(send: Send, capsys: pytest.CaptureFixture[str]) -> None:
+    """A finding about the calls that are not sent is no difference; the hint names both places with their sessions."""
+    story = Path(__file__).resolve().parents[2] / "peers" / "stdio" / "story.py"
+    more = {"command": (sys.executable, str(story)), "upstream": "", "upstream_grpc": ""}
+    assert send("2", "stdio", diff=True, **more) == 0
+    out = capsys.readouterr()
+    assert "same" in out.out
+    assert f"a2a-inspect diff {SAMPLES / 'stdio.a2a.jsonl'} 1:2 " in out.err
+
+
 def test_members_of_path_and_query_are_edited(send: Send, tmp_path: Path) -> None:
     """An error of the agent is exit code 1."""
     kept = tmp_path / "sent.a2a.db"

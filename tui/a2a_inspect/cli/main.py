@@ -43,7 +43,7 @@ also with --record; `help recordings` says where.
 _HELP_SECTIONS = (
     ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
     ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
-    ("Export", ("export", "cassette", "archive", "redaction")),
+    ("Import and export", ("import", "export", "cassette", "archive", "redaction")),
     ("Maintain", ("merge", "prune", "recover")),
     ("Help", ("help", "completion")),
 )
@@ -383,6 +383,28 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
     from a2a_inspect.commands.merge import MergeOptions, merge_recordings
 
     merge_recordings(target, recordings, MergeOptions(**options))
+
+
+@cli.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    type=click.Path(path_type=Path),
+    metavar="RECORDING",
+    help="The new recording (default: FILE with the suffix .a2a.db).",
+)
+@add_redaction_options
+def import_recording(file: Path, target: Path | None, redact: tuple[str, ...], redact_policy: Path | None) -> None:
+    """Convert a HAR FILE of a browser or another proxy to a RECORDING.
+
+    The calls are decoded, redacted and checked as if the proxy had recorded them. The output lists what the file lacks.
+    """
+    from a2a_inspect.commands.import_file import import_file
+    from a2a_proxy.cli.redaction_options import policy_words
+
+    import_file(file, target, policy_words(redact, redact_policy))
 
 
 cli.add_command(archive)

@@ -174,7 +174,7 @@ def send_options(
     own = {name: typed.pop(name) for name in ("place", "edit", "as_recorded", "force", "diff")}
     drive = DriveCommandOptions(
         credentials=parse_credentials(header),
-        compare_policy=ComparePolicy(ignore=(("request",),)),
+        compare_policy=ComparePolicy(ignore=(("request",), ("findings",))),
         timeout=timeout,
         target=_parse_target(binding, dialect, typed["command"]),
         allow_incomplete=True,

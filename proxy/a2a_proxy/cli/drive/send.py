@@ -300,7 +300,8 @@ def _report_answer(
     line = "  ".join(filter(None, (place, *facts, exchange.error)))
     print(make_visible(line), file=sys.stderr)
     print(f"show it: {shell_line('a2a-inspect', 'show', str(file), place[1:])}", file=sys.stderr)
-    sides = str(options.drive.recording), step.place[1:], str(file), place[1:]
+    recorded = label_place(step.row.session, step.exchange.id, with_session=True)
+    sides = str(options.drive.recording), recorded[1:], str(file), place[1:]
     print(f"show both side by side: {shell_line('a2a-inspect', 'diff', *sides, '--screen')}", file=sys.stderr)
     if options.diff:
         return DIFFERENT if report.difference.count else 0

@@ -204,13 +204,16 @@ TRACE = ValueKind("id", ": = ~", lambda text: parse_text(text).lower())
 """Ids of traces, which are lower case."""
 
 
+_OTHER_FINDINGS = ("UNDECODABLE", "HANDSHAKE", "RECORDER", "IMPORT")
+
+
 def parse_rule(text: str) -> str:
     """Parse the id of a rule or its prefix: `GEN` is short for `A2A-GEN`.
 
     Findings without a rule have their own prefixes.
     """
     word = parse_text(text).upper()
-    own = len(word) > 3 and any(each.startswith(word) for each in ("UNDECODABLE", "HANDSHAKE", "RECORDER"))
+    own = len(word) > 3 and any(each.startswith(word) for each in _OTHER_FINDINGS)
     return word if own or word.startswith("A2A") else f"A2A-{word}"
 
 

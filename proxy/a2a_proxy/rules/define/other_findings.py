@@ -61,6 +61,13 @@ _ALL = (
         "matters.",
     ),
     OtherFinding(
+        "IMPORT",
+        "An imported file",
+        "The recording was made by `a2a-inspect import` from a file that has less than the proxy sees. The finding "
+        "lists what is missing. Rules judge what is there.",
+        "No peer must act. To record everything, put the proxy between client and agent.",
+    ),
+    OtherFinding(
         "RULES",
         "A rule failed",
         "A rule raised an exception on a frame or exchange, so it has not judged that place. It continues with the "

@@ -26,7 +26,7 @@ from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
 from a2a_proxy.rules.define.rule import Rule
 
-DECODER_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("UNDECODABLE", "HANDSHAKE", "RECORDER")}
+DECODER_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("UNDECODABLE", "HANDSHAKE", "RECORDER", "IMPORT")}
 """Findings that no rule reports. They can be selected like rules."""
 CARD_FINDINGS = {ident: OTHER_FINDINGS[ident].title for ident in ("MIGRATION", "PROBE")}
 """The same for a card that is checked by itself."""

@@ -1,0 +1,234 @@
+"""Import of HAR files: our own exports give the recording again, those of other programs what they have."""
+
+from __future__ import annotations
+
+import base64
+import json
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from a2a_inspect.formats.chosen import ExportSelection
+from a2a_inspect.formats.har import write_har
+from a2a_inspect.imports.har_file import HarFile
+from a2a_inspect.imports.recording_writer import ImportOptions, write_import
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.recording.cassette.file import open_recording_or_cassette
+from a2a_proxy.recording.read.reader import Recording
+from support_import import check_equal
+from support_thin import thin
+
+SAMPLES = sorted(
+    each for each in (Path(__file__).parents[3] / "recordings").rglob("*.a2a.jsonl") if each.name != "stdio.a2a.jsonl"
+)
+START = "2026-05-04T10:00:00.000Z"
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+
+
+def field(name: str, value: str) -> dict[str, str]:
+    return {"name": name, "value": value}
+
+
+def entry(start: str = START, text: str | None = None, **response: Any) -> dict[str, Any]:
+    """Return a call of GetTask by JSON-RPC, as a browser writes it."""
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": "t-1"}}
+    task = {"id": "t-1", "contextId": "c-1", "status": {"state": "TASK_STATE_WORKING"}}
+    answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": task}) if text is None else text
+    return {
+        "startedDateTime": start,
+        "time": 30,
+        "request": {
+            "method": "POST",
+            "url": "http://agent.test:8000/rpc?x=1",
+            "httpVersion": "http/1.1",
+            "headers": [field("Host", "agent.test:8000"), field("Content-Type", "application/json")],
+            "postData": {"mimeType": "application/json", "text": json.dumps(asked)},
+        },
+        "response": {
+            "status": 200,
+            "statusText": "OK",
+            "headers": [field("Content-Type", "application/json"), field("Content-Length", "3")],
+            "content": {"size": len(answer), "mimeType": "application/json", "text": answer},
+            **response,
+        },
+        "timings": {"blocked": 5, "dns": -1, "connect": -1, "send": 5, "wait": 10, "receive": 10},
+    }
+
+
+def har(path: Path, *entries: dict[str, Any], creator: str = "WebInspector", **log: Any) -> Path:
+    document = {"log": {"version": "1.2", "creator": {"name": creator}, "pages": [], **log, "entries": list(entries)}}
+    path.write_text(json.dumps(document))
+    return path
+
+
+def imported(path: Path, target: Path) -> list[Any]:
+    """Return the exchanges of the recording that the import writes."""
+    write_import(HarFile(path), target, ImportOptions())
+    with Recording(target) as recording:
+        return [row.exchange for row in recording.read_exchanges()]
+
+
+@pytest.mark.parametrize("sample", thin(SAMPLES, 4), ids=lambda path: path.name)
+def test_our_own_export_gives_the_recording_again(sample: Path, tmp_path: Path) -> None:
+    path, target = tmp_path / "story.har", tmp_path / "story.a2a.db"
+    with open_recording_or_cassette(sample) as recording, path.open("wb") as stream:
+        write_har(ExportSelection(recording), stream)
+    write_import(HarFile(path), target, ImportOptions())
+    check_equal(target, sample)
+
+
+def test_calls_of_a_browser_have_their_times_and_bodies(tmp_path: Path) -> None:
+    """The length of the decoded body replaces the recorded one; times are those of the entry's phases."""
+    (call,) = imported(har(tmp_path / "a.har", entry()), tmp_path / "a.db")
+    assert (call.operation, call.task_id, call.target, call.status) == ("GetTask", "t-1", "/rpc?x=1", 200)
+    took = [at - call.started for at in (call.request_ended, call.response_started, call.closed)]
+    assert took == [5_000_000, 15_000_000, 25_000_000]
+    assert call.http_version == "1.1"
+
+
+def test_overlapping_calls_are_in_order_of_time(tmp_path: Path) -> None:
+    """Also if the file lists the later one first; the times of a journal never decrease."""
+    later = entry("2026-05-04T12:00:00.010000+02:00")
+    source = HarFile(har(tmp_path / "a.har", later, entry()))
+    chunks = list(source.read_chunks())
+    assert [each.at for each in chunks] == sorted(each.at for each in chunks)
+    assert [each.connection for each in chunks if each.kind is ChunkKind.OPEN] == [1, 2]
+    assert [each.connection for each in chunks if each.kind is ChunkKind.CLOSED] == [1, 2]
+    assert [each.connection for each in chunks].index(2) < len(chunks) // 2
+
+
+def test_an_event_stream_is_split_into_events(tmp_path: Path) -> None:
+    """Its times are estimated, which is said; `Content-Encoding` is gone, because the body is decoded."""
+    event = {"jsonrpc": "2.0", "id": 1, "result": {"taskId": "t-1", "contextId": "c-1", "final": True}}
+    text = "".join(f"data: {json.dumps(event)}\n\n" for _ in range(4))
+    heads = [field("content-type", "text/event-stream"), field("content-encoding", "br"), field("vary", "x\r\ny: z")]
+    stream = entry(text=text, headers=heads)
+    stream["request"] |= {"httpVersion": "h2", "headers": [field(":authority", "x"), field("accept", "text/*")]}
+    source = HarFile(har(tmp_path / "a.har", stream))
+    write_import(source, tmp_path / "a.db", ImportOptions())
+    assert any(each.startswith("times of single events") for each in source.lacks)
+    with Recording(tmp_path / "a.db") as recording:
+        (row,) = recording.read_exchanges()
+        frames = [each.frame for each in recording.read_frames(row.key)]
+        (found,) = (each.finding for each in recording.read_findings() if each.finding.rule == "IMPORT")
+    assert row.exchange.http_version == "2"
+    assert (row.exchange.events, row.exchange.authority) == (4, "agent.test:8000")
+    assert len({frame.at for frame in frames}) >= 4
+    assert "times of single events" in found.summary
+
+
+@pytest.mark.parametrize(
+    ("response", "how", "lost"),
+    [
+        ({"_error": "net::ERR_ABORTED"}, "client gone", 0),
+        ({"_error": "net::ERR_CONNECTION_RESET"}, "agent gone", 0),
+        ({"status": 0, "headers": [], "content": {}}, "connection lost", 0),
+        ({"content": {"size": 77, "mimeType": "application/json"}}, "connection lost", 77),
+    ],
+)
+def test_what_a_file_lacks_is_not_a_fault_of_a_peer(
+    response: dict[str, Any], how: str, lost: int, tmp_path: Path
+) -> None:
+    """A missing body or response is lost; a reset of a peer is one."""
+    (call,) = imported(har(tmp_path / "a.har", entry(**response)), tmp_path / "a.db")
+    assert call.how == how
+    with Recording(tmp_path / "a.db") as recording:
+        (session,) = recording.read_sessions()
+    assert (session.lost, session.complete == "complete") == (lost, not lost)
+
+
+def test_mitmproxy_reads_bodies_of_unknown_charset_as_latin_1(tmp_path: Path) -> None:
+    """That is reversed: the payload has the letters of the agent."""
+    text = f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {'x': 'Grüße'}}, ensure_ascii=False)}\n\n"
+    call = entry(text=text.encode().decode("latin-1"), headers=[field("content-type", "text/event-stream")])
+    imported(har(tmp_path / "a.har", call, creator="mitmproxy"), tmp_path / "a.db")
+    with Recording(tmp_path / "a.db") as recording:
+        payloads = [each.frame.payload for row in recording.read_exchanges() for each in recording.read_frames(row.key)]
+    assert any("Grüße".encode() in each for each in payloads)
+
+
+def test_base64_bodies_and_secrets(tmp_path: Path) -> None:
+    """A body in Base64 is decoded; a credential is replaced by a label, as in a live recording."""
+    answer = base64.b64encode(b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no"}}').decode()
+    call = entry(content={"size": 9, "mimeType": "application/json", "text": answer, "encoding": "base64"})
+    call["request"]["headers"].append(field("Authorization", "Bearer topsecrettoken12345"))
+    (found,) = imported(har(tmp_path / "a.har", call), tmp_path / "a.db")
+    assert "TASK_NOT_FOUND" in found.error
+    assert b"redacted-" in dict(found.request_headers)[b"Authorization"]
+    assert b"topsecrettoken" not in (tmp_path / "a.db").read_bytes()
+
+
+def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
+    """Files that a browser loads by itself, and what is no HTTP."""
+    picture, socket = entry(), entry()
+    picture["_resourceType"] = "image"
+    socket["request"]["url"] = "wss://agent.test/"
+    source = HarFile(har(tmp_path / "a.har", picture, entry(), socket))
+    assert "2 entries that are no HTTP calls" in source.lacks
+    assert source.upstreams == ("agent.test:8000",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("hello", "it is no JSON object"),
+        ("{}", "not a HAR file"),
+        ('{"log": {"entries": [', "truncated"),
+        ('{"log": {"entries": []}}', "no HTTP call"),
+        ('{"log": {"entries": [{"request": 1}]}}', "the entry at byte 21 is not valid"),
+        ('{"log": {"entries": [{"a" 1}]}}', "the entry at byte 21 is not valid"),
+    ],
+)
+def test_other_files_are_refused_with_a_hint(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.har"
+    path.write_text(text)
+    with pytest.raises(UserError, match=message) as refused:
+        HarFile(path)
+    assert "mitmdump" in refused.value.hint
+
+
+@pytest.mark.parametrize("begin", ["0a0d0d0a1c000000", "d4c3b2a102000400"])
+def test_packet_captures_are_named(begin: str, tmp_path: Path) -> None:
+    """They are not supported, which another error would hide."""
+    path = tmp_path / "a.pcap"
+    path.write_bytes(bytes.fromhex(begin))
+    with pytest.raises(UserError, match="is a packet capture, which cannot be imported"):
+        HarFile(path)
+
+
+def test_traffic_without_a2a_leaves_no_recording(tmp_path: Path) -> None:
+    call = entry(text="hello")
+    call["request"]["postData"]["text"] = "hello"
+    with pytest.raises(UserError, match="no A2A call"):
+        imported(har(tmp_path / "a.har", call), tmp_path / "a.db")
+    assert not [each for each in tmp_path.iterdir() if ".db" in each.name]
+
+
+def test_the_memory_does_not_depend_on_the_size_of_the_file(tmp_path: Path) -> None:
+    """24 MB in entries of 100 kB need less than 12 MB; entries are found at every split of the file."""
+    filler = {"comment": '\\"]}{[' * 15_000}
+    count = 220
+    path = har(tmp_path / "a.har", *({**entry(), **filler} for _ in range(count)), browser={"entries": [{"a": []}]})
+    assert path.stat().st_size > 24_000_000
+    tracemalloc.start()
+    try:
+        opened = {each.connection for each in HarFile(path).read_chunks() if each.kind is ChunkKind.OPEN}
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(opened) == count
+    assert peak < 12_000_000
+
+
+def test_findings_name_the_import() -> None:
+    """`IMPORT` is explained, as every other finding that is not of a rule."""
+    from a2a_proxy.rules.define.other_findings import finding_title
+
+    assert finding_title("IMPORT") == "An imported file"

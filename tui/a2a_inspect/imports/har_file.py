@@ -1,0 +1,175 @@
+"""A HAR file as the records of a journal.
+
+The file is read twice, entry by entry: once for the times of all entries, and once, in order of time, for their
+records. The memory depends on the number of entries and on the largest ones, not on the size of the file.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from a2a_inspect.imports.har_call import EntryError, HarCall
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.chunk import Chunk
+
+_TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*"|"', re.DOTALL)
+"""A bracket, a string, or the beginning of a string that ends beyond the bytes read so far."""
+_READ_BYTES = 1 << 20
+_MAX_ENTRY_BYTES = 512 << 20
+_CREATOR = re.compile(rb'"creator"\s*:\s*\{[^{}]*?"name"\s*:\s*"([^"\\]*)"')
+_CAPTURES = tuple(bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
+"""The first bytes of pcapng and pcap files."""
+_MAX_NAMED = 16
+"""Servers that the session lists."""
+_FILE_HINT = "export it again: in a browser, `Save all as HAR with content`; with mitmdump, --set hardump=FILE"
+
+
+class _EntryPlace(msgspec.Struct, frozen=True, order=True):
+    """Where an entry is, in order of time."""
+
+    started: int
+    offset: int
+    size: int
+
+
+class HarFile:
+    """A HAR file, opened for import."""
+
+    def __init__(self, path: Path) -> None:
+        """Find the entries. Raises UserError if the file cannot be read or has no call."""
+        self._path = path
+        self._creator = ""
+        self._lacks: set[str] = set()
+        self._left_out = 0
+        hosts: dict[str, None] = {}
+        places: list[_EntryPlace] = []
+        try:
+            self._stream = path.open("rb")
+        except OSError as wrong:
+            raise UserError(f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name") from wrong
+        for offset, size in self._find_entries(self._stream):
+            call = self._read_call(offset, size)
+            if call.is_call:
+                hosts[call.upstream] = None
+                places.append(_EntryPlace(call.started, offset, size))
+            else:
+                self._left_out += 1
+        if not places:
+            raise UserError(f"{path} has no HTTP call", _FILE_HINT)
+        self._places = sorted(places)
+        self.started = self._places[0].started
+        self.upstreams = tuple(hosts)[:_MAX_NAMED]
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What the recording lacks because the file lacks it, in words."""
+        left_out = [f"{self._left_out} entries that are no HTTP calls"] if self._left_out else []
+        always = ["connections: each call has its own", "bytes of framing", "content codings"]
+        return (*sorted(self._lacks), *left_out, *always)
+
+    def read_chunks(self) -> Iterator[Chunk]:
+        """Yield the records in order of time. Raises UserError."""
+        open_calls: list[tuple[int, int, Chunk, Iterator[Chunk]]] = []
+        at = 0
+        with self._stream:
+            for number, place in enumerate(self._places, 1):
+                while open_calls and open_calls[0][0] < place.started:
+                    chunk = self._pop_chunk(open_calls)
+                    at = max(at, chunk.at)
+                    yield msgspec.structs.replace(chunk, at=at)
+                call = self._read_call(place.offset, place.size)
+                chunks = call.read_chunks(number)
+                first = next(chunks)
+                heapq.heappush(open_calls, (first.at, number, first, _collect(chunks, call, self._lacks)))
+            while open_calls:
+                chunk = self._pop_chunk(open_calls)
+                at = max(at, chunk.at)
+                yield msgspec.structs.replace(chunk, at=at)
+
+    @staticmethod
+    def _pop_chunk(open_calls: list[tuple[int, int, Chunk, Iterator[Chunk]]]) -> Chunk:
+        _, number, chunk, rest = open_calls[0]
+        following = next(rest, None)
+        if following is None:
+            heapq.heappop(open_calls)
+        else:
+            heapq.heapreplace(open_calls, (following.at, number, following, rest))
+        return chunk
+
+    def _read_call(self, offset: int, size: int) -> HarCall:
+        self._stream.seek(offset)
+        data = self._stream.read(size)
+        try:
+            return HarCall(json.loads(data), self._creator)
+        except (EntryError, ValueError, RecursionError) as wrong:
+            raise UserError(f"{self._path}: the entry at byte {offset} is not valid: {wrong}", _FILE_HINT) from wrong
+
+    def _find_entries(self, stream: BinaryIO) -> Iterator[tuple[int, int]]:
+        """Yield offset and size of each entry. The position of `stream` may change between two entries."""
+        buffer, base, position = b"", 0, 0
+        depth, name, list_depth, begin = 0, b"", 0, 0
+        found = False
+        while True:
+            # An unfinished entry or string is read again with twice as many bytes.
+            stream.seek(base + len(buffer))
+            more = stream.read(max(_READ_BYTES, len(buffer)))
+            if not more:
+                break
+            buffer += more
+            self._check_buffer(buffer, base)
+            while token := _TOKEN.search(buffer, position):
+                text = token[0]
+                if text == b'"':
+                    position = token.start()
+                    break
+                position = token.end()
+                if text in b"{[":
+                    depth += 1
+                    if text == b"[" and depth == 3 and name == b'"entries"':
+                        list_depth, found = depth, True
+                    elif text == b"{" and list_depth and depth == list_depth + 1:
+                        begin = token.start()
+                elif text in b"}]":
+                    if list_depth and text == b"}" and depth == list_depth + 1:
+                        yield base + begin, position - begin
+                        begin = position
+                    elif depth == list_depth:
+                        list_depth = 0
+                    depth -= 1
+                elif depth == 2:
+                    name = text
+            else:
+                position = len(buffer)
+            keep = min(begin, position) if list_depth and depth > list_depth else position
+            buffer, base, position, begin = buffer[keep:], base + keep, position - keep, max(begin - keep, 0)
+        if not found:
+            raise UserError(f"{self._path} is not a HAR file: it has no `log.entries`", _FILE_HINT)
+        if depth:
+            raise UserError(f"{self._path} is truncated", _FILE_HINT)
+
+    def _check_buffer(self, data: bytes, offset: int) -> None:
+        """Check the bytes read at `offset` of the file. Raises UserError."""
+        if len(data) > _MAX_ENTRY_BYTES:
+            raise UserError(f"{self._path}: an entry is larger than {_MAX_ENTRY_BYTES >> 20} MiB", _FILE_HINT)
+        if offset:
+            return
+        if data.startswith(_CAPTURES):
+            hint = "record the traffic with a2a-proxy, or save it as a HAR file"
+            raise UserError(f"{self._path} is a packet capture, which cannot be imported", hint)
+        if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+            raise UserError(f"{self._path} is not a HAR file: it is no JSON object", _FILE_HINT)
+        if creator := _CREATOR.search(data):
+            self._creator = creator[1].decode("utf-8", "replace")
+
+
+def _collect(chunks: Iterator[Chunk], call: HarCall, lacks: set[str]) -> Iterator[Chunk]:
+    """Yield the chunks, then add what the call lacks."""
+    yield from chunks
+    lacks |= call.lacks
