@@ -10,7 +10,7 @@ import pytest
 
 from a2a_proxy.certificates import store
 from a2a_proxy.certificates.authority import Authority
-from a2a_proxy.certificates.store import AuthorityError, open_authority, renew_authority
+from a2a_proxy.certificates.store import AuthorityError, open_authority, read_replaced, renew_authority
 
 NOW = datetime.datetime(2026, 11, 23, 12, tzinfo=datetime.UTC)
 
@@ -75,3 +75,12 @@ def test_a_folder_that_others_can_use_is_closed_to_them(
     tmp_path.chmod(0o777)
     use(tmp_path, datetime.datetime.now(datetime.UTC))
     assert tmp_path.stat().st_mode & 0o777 == 0o700
+
+
+def test_replaced_certificates_are_kept(tmp_path: Path) -> None:
+    """So that they can be removed from files of trusted authorities."""
+    assert read_replaced(tmp_path) == b""
+    certificates = [open_authority(tmp_path, NOW).certificate_pem, renew_authority(tmp_path, NOW).certificate_pem]
+    assert read_replaced(tmp_path) == certificates[0]
+    renew_authority(tmp_path, NOW)
+    assert read_replaced(tmp_path) == b"".join(certificates)

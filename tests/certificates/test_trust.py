@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, pkcs12
 
 from a2a_proxy.certificates import trust
 from a2a_proxy.certificates.authority import Authority
+from a2a_proxy.certificates.store import REPLACED_FILE
 from a2a_proxy.certificates.trust import (
     BUNDLE_VARIABLES,
     TRUSTSTORE_PASSWORD,
@@ -54,11 +55,12 @@ def test_what_was_trusted_stays_trusted(tmp_path: Path, system: Path) -> None:
 
 
 def test_a_renewed_authority_replaces_its_predecessor(tmp_path: Path, system: Path) -> None:
-    """Also in the files that the previous `ca env` made, for others may have read its key. Other authorities stay, and
-    text that is no certificate."""
-    other, new = (Authority.create(name, NOW).certificate_pem for name in ("other", "test"))
+    """Also in the files that the previous `ca env` made, for others may have read its key. Other authorities stay, also
+    one of another folder with the same name, and text that is no certificate."""
+    other, new = (Authority.create("test", NOW).certificate_pem for _ in range(2))
     (tmp_path / "own.pem").write_bytes(b"# comment\n" + other + OURS + b"-----BEGIN CERTIFICATE-----\n!\n")
     before, _ = make_trust_variables(OURS, {"SSL_CERT_FILE": str(tmp_path / "own.pem")}, tmp_path)
+    (tmp_path / REPLACED_FILE).write_bytes(OURS)
     after, _ = make_trust_variables(new, before, tmp_path)
     contents = {name: Path(path).read_bytes() for name, path in after.items()}
     assert contents["SSL_CERT_FILE"] == b"# comment\n" + other + b"-----BEGIN CERTIFICATE-----\n!\n" + new

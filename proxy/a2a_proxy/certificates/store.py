@@ -17,6 +17,8 @@ AUTHORITY_FILE = "authority.pem"
 """Key and certificate, readable by the owner only."""
 CERTIFICATE_FILE = "ca.pem"
 """The certificate alone."""
+REPLACED_FILE = "replaced.pem"
+"""The certificates of earlier authorities of the folder, which programs must not trust any more."""
 
 _RENEW = "create a new authority: a2a-proxy ca renew"
 
@@ -55,10 +57,19 @@ def renew_authority(folder: Path, now: datetime.datetime) -> Authority:
     """Replace the authority of this folder by a new one and return it. Raises OSError."""
     _close_folder(folder)
     authority = Authority.create(socket.gethostname(), now)
+    with contextlib.suppress(FileNotFoundError):
+        replaced = (folder / CERTIFICATE_FILE).read_bytes()
+        write_public_file(folder / REPLACED_FILE, read_replaced(folder) + replaced)
     with _draft(folder, authority.encode()) as draft:
         os.replace(draft, folder / AUTHORITY_FILE)
     _write_certificate(folder, authority)
     return authority
+
+
+def read_replaced(folder: Path) -> bytes:
+    """Return the certificates of earlier authorities of this folder (PEM). Raises OSError."""
+    path = folder / REPLACED_FILE
+    return path.read_bytes() if path.exists() else b""
 
 
 def write_public_file(path: Path, data: bytes) -> None:

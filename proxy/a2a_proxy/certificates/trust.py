@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import contextlib
 import hashlib
 import pkgutil
@@ -11,7 +10,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 
-from a2a_proxy.certificates.store import write_public_file
+from a2a_proxy.certificates.store import read_replaced, write_public_file
 
 BUNDLE_VARIABLES = (
     "SSL_CERT_FILE",
@@ -39,9 +38,9 @@ def make_trust_variables(
     """Write files of authorities into `folder`, and return the variables that name them.
 
     A file holds the authorities that `environment` named for the variable, or else the system's, and `certificate`
-    (PEM), which replaces its predecessors of the same name. A variable may name a folder, whose files are read as
-    OpenSSL reads them. The second result has the variables that name a path which cannot be read, with the reasons;
-    the first result does not have them. Raises OSError: `folder` cannot be used.
+    (PEM), without the earlier authorities of `folder` that it replaced. A variable may name a folder, whose files are
+    read as OpenSSL reads them. The second result has the variables that name a path which cannot be read, with the
+    reasons; the first result does not have them. Raises OSError: `folder` cannot be used.
     """
     variables, problems = {}, {}
     for name in (*BUNDLE_VARIABLES, ADDED_VARIABLE):
@@ -97,7 +96,7 @@ def _read_authorities(path: Path) -> bytes:
 
 def _write_bundle(folder: Path, trusted: bytes, certificate: bytes) -> Path:
     """Write the file under the name of its content, so that programs which run keep theirs."""
-    trusted = _remove_predecessors(trusted, certificate)
+    trusted = _remove_authorities(trusted, read_replaced(folder))
     if certificate not in trusted:
         trusted = trusted.rstrip(b"\n") + b"\n" + certificate if trusted else certificate
     path = folder / f"trust-{hashlib.sha256(trusted).hexdigest()[:16]}.pem"
@@ -106,14 +105,12 @@ def _write_bundle(folder: Path, trusted: bytes, certificate: bytes) -> Path:
     return path
 
 
-def _remove_predecessors(trusted: bytes, certificate: bytes) -> bytes:
-    """Return `trusted` without other certificates of the same authority: it was renewed, perhaps because others could
-    read its key."""
-    from cryptography import x509
-
-    name = x509.load_pem_x509_certificate(certificate).subject.public_bytes()
+def _remove_authorities(trusted: bytes, replaced: bytes) -> bytes:
+    """Return `trusted` without these certificates: their authority was renewed, perhaps because others could read its
+    key."""
+    removed = [block[1].split() for block in _PEM_BLOCK.finditer(replaced)]
     for block in _PEM_BLOCK.finditer(trusted):
-        if block[0].strip() != certificate.strip() and name in binascii.a2b_base64(block[1]):
+        if block[1].split() in removed:
             trusted = trusted.replace(block[0], b"")
     return trusted
 
