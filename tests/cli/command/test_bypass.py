@@ -78,7 +78,7 @@ def test_connections_past_the_proxy_are_reported_once(start: Start, ports: tuple
     ((line, reason),) = lines
     assert line.startswith("past the proxy: planner (pid ")
     assert line.endswith(f") to 127.0.0.1:{agent}")
-    assert reason == "aiohttp ignores proxy variables without trust_env=True"
+    assert reason == "plain sockets, and aiohttp without trust_env=True, ignore proxy variables"
 
 
 def test_several_connections_are_counted_at_the_end(

@@ -77,7 +77,8 @@ def test_calls_past_the_proxy_are_reported(tmp_path: Path, planner: list[str]) -
         process.stdin.close()
         assert process.wait(SECONDS) == 0
         err = (tmp_path / "err").read_text()
-        assert f") to {far.upstream}: aiohttp ignores proxy variables without trust_env=True\n" in err
+        reason = "plain sockets, and aiohttp without trust_env=True, ignore proxy variables"
+        assert f") to {far.upstream}: {reason}\n" in err
         assert "warning: past the proxy: planner (pid " in err
         assert "warning: nothing passed through the proxy" in err
 

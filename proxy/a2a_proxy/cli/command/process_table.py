@@ -210,7 +210,7 @@ def proxy_ignorance(pid: int, remote_host: str, proc: Path = PROC) -> str:
     if name == "node":
         return "Node.js before 22.21 ignores proxy variables"
     if name == "python":
-        return "aiohttp ignores proxy variables without trust_env=True"
+        return "plain sockets, and aiohttp without trust_env=True, ignore proxy variables"
     if remote_host.startswith("127.") or remote_host == "::1":
         with (
             suppress(OSError, ValueError),
