@@ -48,8 +48,9 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
         def begin(*ports: int) -> int:
             command = [sys.executable, "-c", _TREE, str(script), *map(str, ports)]
+            variables = {**os.environ, "HTTP_PROXY": "http://127.0.0.1:9", "NO_PROXY": "", "no_proxy": ""}
             child = running.enter_context(
-                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+                subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
             )
             assert child.stdin is not None
             assert child.stdout is not None

@@ -166,7 +166,7 @@ def test_processes_that_record(tmp_path: Path, words: list[str], *, helper: bool
     ("program", "content", "host", "begin"),
     [
         ("node", b"", "127.0.0.1", "Node.js before 22.21"),
-        ("python3.12", b"", "10.0.0.5", "aiohttp"),
+        ("python3.12", b"", "10.0.0.5", "plain sockets"),
         ("planner", b"\x7fELF...\xff Go buildinf:...", "127.0.0.1", "Go programs"),
         ("planner", b"\x7fELF...\xff Go buildinf:...", "::1", "Go programs"),
         ("planner", b"\x7fELF...\xff Go buildinf:...", "10.0.0.5", ""),
