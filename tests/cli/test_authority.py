@@ -51,7 +51,7 @@ def test_the_certificate_is_exported_without_the_key(command: Command, tmp_path:
     code, printed, _ = command("export")
     assert code == 0
     assert printed.startswith("-----BEGIN CERTIFICATE-----\n")
-    assert "KEY" not in printed
+    assert "PRIVATE KEY" not in printed
     file = tmp_path / "authority.pem"
     assert command("export", "-o", file) == (0, f"wrote the authority's certificate to {file}\n", "")
     assert file.read_text() == printed
