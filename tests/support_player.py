@@ -50,6 +50,8 @@ class Peer:
         try:
             async with asyncio.timeout(SECONDS):
                 await self.channel.send(data)
+        except ssl.SSLEOFError:  # OpenSSL sends nothing after the other end's FIN without close_notify
+            del self.sent[len(self.sent) - len(data) :]
         except (ConnectionResetError, BrokenPipeError):
             self.ended = "reset"
 
