@@ -26,7 +26,8 @@ request = urllib.request.Request(sys.argv[1], json.dumps(body).encode(), headers
 if "past" in sys.argv:
     urllib.request.install_opener(urllib.request.build_opener(urllib.request.ProxyHandler({})))
 answer = urllib.request.urlopen(request)
-answer.read()  # else the end of the process resets the connection
+if "past" not in sys.argv:  # the connection past the proxy stays open until it is seen
+    answer.read()  # else the end of the process resets the connection
 print(answer.status, flush=True)
 sys.stdin.read()
 """
