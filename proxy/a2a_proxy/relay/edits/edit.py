@@ -102,14 +102,16 @@ class EditFact(msgspec.Struct, frozen=True):
     """One change, or a change that could not be made; the data of an EDIT record."""
 
     direction: Direction
-    kind: Literal["host", "authority", "traceparent", "card", "card-request", "untouched", "ended"]
+    kind: Literal["host", "authority", "traceparent", "card", "card-request", "webhook", "untouched", "ended"]
     """`host` and `authority` are recorded once for each (before, after) of a connection, `traceparent` for each
-    request. `untouched`: a card was held and released unchanged. `ended`: editing has ended on this connection."""
+    request. `webhook`: URLs of push configurations. `untouched`: a message was held and released unchanged. `ended`:
+    editing has ended on this connection."""
     offset: int
     """Bytes of this direction that the sender sent before the changed ones."""
     detail: dict[str, Any]
-    """JSON values. `host`, `authority`: `before`, `after`. `card`: `urls` (pairs), `length_before`, `length_after`.
-    `card-request`: `fields` (names of header fields changed or left out). `untouched`, `ended`: `reason`.
+    """JSON values. `host`, `authority`: `before`, `after`. `card`, `webhook`: `urls` (pairs), `length_before`,
+    `length_after`. `card-request`: `fields` (names of header fields changed or left out). `untouched`: `reason`, `what`
+    (`card`, or `webhook`). `ended`: `reason`.
     `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire events), `fields` (names of
     the fields left out, if any).
     """
