@@ -49,18 +49,28 @@ class DeliveryRequests(Http1Forward):
         self._source = source
         self._sent_bytes = 0
         """Bytes of the current delivery that were forwarded, its head included."""
+        self._found = 0
+        """Deliveries whose receiver was found and that are not in `edit_count` yet."""
         self.edit_count = 0
-        """Deliveries whose URL was replaced since the owner last set this to 0."""
+        """Deliveries that were sent to the current receiver since the owner last set this to 0."""
 
     def read_requests(self, data: bytes) -> tuple[bytes, int]:
         """Return the bytes to send to `origin` and the index up to which `data` was handled, as long as the delivery is
         not too long."""
         sent, position = super().read_requests(data)
         self._sent_bytes += len(sent)
+        waiting = int(self.next_origin is not None)
+        self.edit_count += self._found - waiting
+        self._found = waiting
         if self._sent_bytes > MAX_DELIVERY_BYTES + MAX_HEAD_BYTES and self.refusal is None:
             self.refusal = _TOO_LARGE
             return b"", position
         return sent, position
+
+    def begin_origin(self) -> bytes:
+        """Make the next receiver the current one, and return the first bytes for it."""
+        self.edit_count, self._found = self.edit_count + self._found, 0
+        return super().begin_origin()
 
     def parse_target(self, method: bytes, target: bytes, framing: int) -> ForwardTarget | Problem:  # noqa: ARG002
         """Return the receiver, the value of `Host` and the target for it; or the answer to another request."""
@@ -80,7 +90,7 @@ class DeliveryRequests(Http1Forward):
         if joined is None:
             return _LEADS_OUT
         self._sent_bytes = 0
-        self.edit_count += 1
+        self._found += 1
         return receiver.origin, receiver.authority.encode("ascii"), joined.encode("latin-1")
 
 
