@@ -55,7 +55,6 @@ class ListenerState:
         loopback: bool,
         forwarded: bool = False,
         webhooks: MakeWebhookUrls | None = None,
-        upstream_label: str = "upstream agent",
     ) -> None:
         """Create the state of a listener.
 
@@ -63,11 +62,12 @@ class ListenerState:
         no such listener. `is_own` returns whether an interface is a listener of this relay. `loopback` says that only
         this machine can connect, `forwarded` that clients choose the upstream, one
         of many, by their requests to a forward proxy. `webhooks` makes the URLs of webhooks for a connection to the
-        agent. `upstream_label` says what the upstream is, for the response if it cannot be reached.
+        agent.
         """
         self.route = route
         self.forwarded = forwarded
-        self.upstream_label = upstream_label
+        self.upstream_label = "upstream agent"
+        """What the upstream is, for the response if it cannot be reached."""
         self.loopback = loopback
         self.agent = AgentAddresses(
             route.upstream.host.lower(),

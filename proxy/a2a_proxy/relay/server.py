@@ -86,12 +86,10 @@ class Relay:
         client_tls: ClientTls | None = None,
         proxy: UpstreamProxy | None = None,
         interception: Interception | None = None,
-        webhooks: WebhookService | None = None,
     ) -> None:
         """Create the relay. `show_note` shows a line to the user and must not block; it gets each line once. `forwards`
         are the addresses of forward proxies. With `client_tls` the listeners take TLS as well as plain text. `proxy` is
-        another proxy through which upstreams are dialled, `interception` what a forward proxy opens. `webhooks` makes
-        the URLs of webhooks for agents."""
+        another proxy through which upstreams are dialled, `interception` what a forward proxy opens."""
         self._routes = tuple(routes)
         self._forwards, self._proxy, self._interception = tuple(forwards), proxy, interception
         self._clock = clock
@@ -107,7 +105,7 @@ class Relay:
         self._forward_sockets: list[tuple[Listen, list[socket.socket]]] = []
         self._reserved_addresses: list[str] = []
         self._forward_clients: set[ForwardClient] = set()
-        self._webhooks = webhooks
+        self._webhooks: WebhookService | None = None
         self._webhook_sockets: list[socket.socket] = []
         self._spare_file = SpareFile()
         self._connections: set[ProxyConnection] = set()
@@ -137,6 +135,10 @@ class Relay:
     def identify_clients(self, processes: ClientProcessesProtocol) -> None:
         """Look up the process of each client. Must be called before `accept_connections`."""
         self._client_processes = processes
+
+    def take_deliveries(self, webhooks: WebhookService) -> None:
+        """Replace the URLs of webhooks in calls, and listen for deliveries. Must be called before `bind_listeners`."""
+        self._webhooks = webhooks
 
     def reserve_addresses(self, addresses: Iterable[str]) -> None:
         """Refuse these addresses (`host:port`) as targets of a forward proxy, as the relay's own are refused."""
@@ -409,7 +411,7 @@ class Relay:
 
         def open_receiver(receiver: Upstream) -> ProxyConnection:
             assert self._webhooks is not None
-            connection = self._open_origin(self._webhooks.listen, receiver, label="webhook")
+            connection = self._open_origin(self._webhooks.listen, receiver, upstream_label="webhook")
             connection.client_tls = tls
             return connection
 
@@ -419,7 +421,7 @@ class Relay:
         return one
 
     def _open_origin(
-        self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None, label: str = "upstream agent"
+        self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None, *, upstream_label: str = ""
     ) -> ProxyConnection:
         """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
         listener = ListenerState(
@@ -430,8 +432,8 @@ class Relay:
             self._is_own_interface,
             loopback=True,
             forwarded=True,
-            upstream_label=label,
         )
+        listener.upstream_label = upstream_label or listener.upstream_label
         return self._open_connection(listener, early)
 
     def _begin_after_handshake(self, listener: ListenerState, tls: TlsFacts | None) -> Leg:

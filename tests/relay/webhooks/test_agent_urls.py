@@ -133,12 +133,12 @@ def test_the_base_is_the_address_by_which_the_proxy_reaches_the_agent(
 def test_sources() -> None:
     """On loopback any loopback address, else those that belong to the agent."""
     assert delivery_sources("::ffff:10.0.0.7", {"agent.example", "10.0.0.8"}) == ("10.0.0.7", "10.0.0.8")
-    local = Registration("k", HOOK, "a:1", 0.0, delivery_sources("127.0.0.1", set()))
+    local = Registration("k", HOOK, "a:1", 1, 0.0, delivery_sources("127.0.0.1", set()))
     assert [is_allowed_source(local, each) for each in ("::1", "127.0.0.1", "::ffff:127.0.0.1", "10.0.0.7")] == [
         *[True] * 3,
         False,
     ]
-    assert is_allowed_source(Registration("k", HOOK, "a:1", 0.0), "10.0.0.7")
+    assert is_allowed_source(Registration("k", HOOK, "a:1", 1, 0.0), "10.0.0.7")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 ITEM = "["
-"""Stands in a path for any item of an array."""
+"""The part of a path that is any item of an array."""
 
 _JSON_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]', re.DOTALL)
 _QUOTE, _COMMA, _OBJECT, _ARRAY = b'",{['

@@ -50,6 +50,8 @@ def parse_webhook_url(text: str) -> str:
         problem = "has a query or fragment"
     if problem:
         raise RouteError(f"--webhook-url {text} {problem}", _URL_HINT)
+    if _host_of(text) in _UNSPECIFIED:
+        raise RouteError(f"no agent can connect to --webhook-url {text}", _URL_HINT)
     return text.rstrip("/")
 
 

@@ -19,7 +19,7 @@ MAX_DELIVERY_BYTES = 16 * 1024 * 1024
 _UNKNOWN = Problem(
     404,
     "Not Found",
-    "a2a-proxy knows no webhook with this URL: it was deleted, or is older than 30 days",
+    "a2a-proxy has no webhook with this URL: it was deleted, or is older than 30 days",
     "delete the push notification configuration at the agent",
 )
 _LEADS_OUT = Problem(

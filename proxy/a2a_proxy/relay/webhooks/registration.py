@@ -30,6 +30,8 @@ class Registration(msgspec.Struct, frozen=True):
     """The client's URL."""
     agent: str
     """The agent's address, `host:port`."""
+    port: int
+    """The port of the listener to which its URL leads."""
     created: float
     """Seconds since the epoch."""
     sources: tuple[str, ...] = ()

@@ -33,6 +33,8 @@ class WebhookRegistry:
         self._now = now
         self._random_bytes = random_bytes
         self._registrations: dict[str, Registration] = {}
+        self.port = 0
+        """The port of this proxy's listener."""
 
     def load(self) -> None:
         """Read the registrations, and delete those that are too old or cannot be read. Raises OSError."""
@@ -48,7 +50,9 @@ class WebhookRegistry:
         """Return a new registration for a client's URL, or None if there are too many. Raises OSError."""
         if len(self._registrations) >= MOST_REGISTRATIONS:
             return None
-        registration = Registration(self._random_bytes(KEY_BYTES).hex(), url, agent, self._now(), sources, config)
+        registration = Registration(
+            self._random_bytes(KEY_BYTES).hex(), url, agent, self.port, self._now(), sources, config
+        )
         self._write_file(registration)
         return registration
 
@@ -81,9 +85,9 @@ class WebhookRegistry:
         self._delete_file(key)
 
     def list_live(self) -> list[Registration]:
-        """Return the registrations that are not too old, the oldest first."""
+        """Return the registrations that lead to this proxy and are not too old, the oldest first."""
         now = self._now()
-        live = [each for each in self._registrations.values() if not each.is_expired(now)]
+        live = [each for each in self._registrations.values() if each.port == self.port and not each.is_expired(now)]
         return sorted(live, key=lambda each: each.created)
 
     def _keys_of(self, agent: str, config: PushConfig) -> list[str]:

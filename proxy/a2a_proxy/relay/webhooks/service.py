@@ -27,6 +27,7 @@ class WebhookService:
     def set_address(self, hosts: tuple[str, ...], port: int, *, tls: bool) -> None:
         """Set the addresses to which the listener is bound, and whether it takes TLS."""
         self._address = WebhookAddress(hosts, port, tls=tls, url=self._url)
+        self.registry.port = port
 
     def urls_for(
         self,
