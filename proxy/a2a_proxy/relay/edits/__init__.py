@@ -2,5 +2,6 @@
 `traceparent` and the URLs of webhooks. Nothing else in the relay changes bytes.
 
 `edit` holds the types common to all editors, `card` reads and writes agent cards, `push_config` push configurations,
-`http1` and `http2` find them in the traffic. Sans-I/O: an editor takes bytes and the time and returns the bytes to send. The captured copy is never edited.
+`http1` and `http2` find them in the traffic. Sans-I/O: an editor takes bytes and the time and returns the bytes to
+send. The captured copy is never edited.
 """
