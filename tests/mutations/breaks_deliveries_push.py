@@ -141,7 +141,7 @@ def the_agent_tries_again_and_again(talk: Talk) -> Iterator[Want]:
 
 @mutation(*SDK, prepare=delivered)
 def an_event_is_delivered_again_much_later(talk: Talk) -> Iterator[Want]:
-    """Somebody may have recorded it."""
+    """An attacker may have recorded it."""
     call = deliveries(talk)[-1]
     again = talk.add(call, after=call, pause=700 * SECOND)
     yield Want("A2A-PUSH-013", again, again.requests[0])

@@ -131,7 +131,7 @@ def delivered_again(context: RuleContext) -> Iterator[RuleFinding]:
 
 
 def _attempts(pauses: tuple[int, ...]) -> Script:
-    """Return failed attempts with pauses in ms between them, and one that is acknowledged."""
+    """Return failed attempts with pauses in ms between them, and an acknowledged attempt."""
     failed = deliver(status("WORKING"), 503)
     return reduce(lambda script, pause: script.then(failed, pause * MS), pauses, failed).then(
         deliver(status("WORKING")), 8000 * MS

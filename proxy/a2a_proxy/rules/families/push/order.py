@@ -103,8 +103,8 @@ def old_or_foreign(context: RuleContext) -> Iterator[RuleFinding]:
     delivered more than 10 minutes after its timestamp, and the agent's clock is right. Reported as information if a
     delivery comes from an address that this agent has not used before.
 
-    Somebody who has recorded a notification may send it again. The receiver should refuse old notifications and check
-    credentials, not addresses; the agent's operator should check which process sent it.
+    An attacker who has recorded a notification may send it again. The receiver should refuse old notifications and
+    check credentials, not addresses; the agent's operator should check which process sent it.
     """
     if context.frame_or_none is None:
         note_outcome(context)
