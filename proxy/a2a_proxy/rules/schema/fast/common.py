@@ -58,6 +58,8 @@ class PlainPart(StrictStruct):
 
 
 Parts = Annotated[list[PlainPart], Meta(min_length=1)]
+TEXT_PART_QUOTES = 4
+"""Quotes of a part that has a text and no other member."""
 
 
 def have_one_content(parts: list[PlainPart]) -> bool:
@@ -96,7 +98,7 @@ def collect_texts(parts: list[PlainPart]) -> tuple[list[bytes], int]:
         if text is UNSET or part.data is not UNSET or part.metadata is not UNSET:
             return [], 0
         texts.append(text.encode())
-        quotes += 4
+        quotes += TEXT_PART_QUOTES
         if part.media_type is not UNSET:
             quotes += 4
         if part.filename is not UNSET:

@@ -179,10 +179,13 @@ def _check_status_update(update: _StatusUpdateV03) -> GateResult:
         return False
     said, stamp = status.message, status.timestamp or ""
     if said is UNSET:
-        return StatusSummary(stamp, None, update.metadata is UNSET)
+        is_bare = update.metadata is UNSET
+        return StatusSummary(stamp, None, is_bare, is_plain=is_bare)
     texts = _part_texts(said.parts)
     named = (said.task_id or "", said.context_id or "")
-    return StatusSummary(stamp, b"".join(texts), False, named) if texts else True
+    is_plain = update.metadata is UNSET and said.metadata is UNSET
+    is_plain = is_plain and len(texts) == 1 and said.parts[0].metadata is UNSET
+    return StatusSummary(stamp, b"".join(texts), False, named, is_plain) if texts else True
 
 
 def _check_artifact_update(update: _ArtifactUpdateV03) -> GateResult:

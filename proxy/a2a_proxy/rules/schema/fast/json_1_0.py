@@ -7,9 +7,11 @@ from zlib import crc32
 
 from msgspec import UNSET, UnsetType
 
+from a2a_proxy.redaction.known_secrets import MIN_SECRET_DIGITS
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, StatusSummary
 from a2a_proxy.rules.schema.fast.common import (
     DECODE_ERRORS,
+    TEXT_PART_QUOTES,
     Check,
     Flag,
     FreeObject,
@@ -167,8 +169,10 @@ def _check_status_update(update: _StatusUpdate, quotes: int) -> PayloadResult:
     if update.metadata is not UNSET or (said is not UNSET and said.metadata is not UNSET):
         return _is_valid_status(status, update.task_id, update.context_id), 0
     quotes += 14  # taskId, contextId and state with values, status
+    is_plain = True
     if update.generation is not UNSET:
         quotes += 4
+        is_plain = len(update.generation) < MIN_SECRET_DIGITS
     if stamp is UNSET:
         stamp = ""
     elif is_utc(stamp):
@@ -176,7 +180,7 @@ def _check_status_update(update: _StatusUpdate, quotes: int) -> PayloadResult:
     else:
         return DECODE_ERRORS
     if said is UNSET:
-        return StatusSummary(stamp, None, True), quotes
+        return StatusSummary(stamp, None, True, is_plain=is_plain), quotes
     named: tuple[str, ...] = ()
     task_id, context_id = said.task_id, said.context_id
     if task_id is not UNSET or context_id is not UNSET:
@@ -190,7 +194,8 @@ def _check_status_update(update: _StatusUpdate, quotes: int) -> PayloadResult:
     if not inner:
         return have_one_content(said.parts), 0
     # messageId and role with values, message, parts
-    return StatusSummary(stamp, b"".join(texts), False, named), quotes + 12 + inner
+    is_plain = is_plain and inner == TEXT_PART_QUOTES  # with more parts or members there are more quotes
+    return StatusSummary(stamp, b"".join(texts), False, named, is_plain), quotes + 12 + inner
 
 
 def _check_artifact_update(update: _ArtifactUpdate, quotes: int) -> PayloadResult:

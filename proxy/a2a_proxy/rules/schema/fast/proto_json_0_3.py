@@ -155,9 +155,12 @@ def _check_status_update(update: _ProtoStatusUpdateV03) -> GateResult:
         return False
     said, stamp = status.message, status.timestamp or ""
     if said is UNSET:
-        return StatusSummary(stamp, None, update.metadata is UNSET)
+        is_bare = update.metadata is UNSET
+        return StatusSummary(stamp, None, is_bare, is_plain=is_bare)
     data = b"".join([part.text.encode() for part in said.content])
-    return StatusSummary(stamp, data, False, (said.task_id or "", said.context_id or ""))
+    is_plain = update.metadata is UNSET and said.metadata is UNSET
+    is_plain = is_plain and len(said.content) == 1 and said.content[0].metadata is UNSET
+    return StatusSummary(stamp, data, False, (said.task_id or "", said.context_id or ""), is_plain)
 
 
 def _check_artifact_update(update: _ProtoArtifactUpdateV03) -> GateResult:
