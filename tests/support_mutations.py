@@ -24,6 +24,8 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from a2a_proto import from_dict, parse, to_dict
+from a2a_proxy.cards.keys import parse_keys
+from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction, ExitFacts
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding
@@ -33,6 +35,7 @@ from a2a_proxy.observer import Observer
 from a2a_proxy.protocol.schema import is_protobuf, split_schema
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.rules.examples.objects import CARD_KEYS
 from a2a_proxy.rules.run import repeat_limit
 
 SAMPLES = Path(__file__).parent.parent / "recordings"
@@ -479,7 +482,7 @@ def _broken(exchange: Ex) -> list[_Piece]:
 
 def places(talk: Talk) -> Counter[Place]:
     """Return the findings about a conversation, with their places."""
-    observer = Observer(Redactor(b"k" * 32))
+    observer = Observer(Redactor(b"k" * 32), cards=CardVerifier(parse_keys(CARD_KEYS).keys))
     out: list[Observation] = []
     for chunk in chunks(talk):
         observer.feed(chunk, out)

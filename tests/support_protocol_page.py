@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 from a2a_proto import SCHEMA_SETS, SchemaSet, detect_live, pool
+from a2a_proto.shapes.protobuf_shapes import make_grammar
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.protocol.dialect import dialect_of_request, dialect_of_result, dialect_of_version
@@ -25,7 +26,6 @@ from a2a_proxy.protocol.summary import STATE_NUMBERS
 from a2a_proxy.rules.families.err.table import ERROR_TABLE
 from a2a_proxy.rules.families.gen.mapping import MISMATCH_CODES
 from a2a_proxy.rules.families.stream.course import COURSE, Course, CourseEvent
-from a2a_proxy.rules.schema.protobuf_shapes import make_grammar
 from a2a_proxy.rules.state.transitions import NEW, UNKNOWN, change_of
 
 PAGE = Path(__file__).parents[1] / "proxy/a2a_proxy/manual/protocol.md"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from pkgutil import get_data
+from typing import Any
 
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
@@ -27,6 +28,18 @@ def pool(schema_set: SchemaSet) -> DescriptorPool:
     for file in FileDescriptorSet.FromString(data).file:
         made.AddSerializedFile(file.SerializeToString())
     return made
+
+
+def package_files(schema_set: SchemaSet) -> list[Any]:
+    """Return the descriptors of the files in the package of a schema set, each after the files that import it.
+
+    Raises KeyError if the schema set does not exist.
+    """
+    source = SCHEMA_SETS[schema_set]
+    found = [pool(schema_set).FindFileByName(source.proto)]
+    for file in found:  # grows on the way
+        found += [each for each in file.dependencies if each.package == source.package and each not in found]
+    return found
 
 
 @cache

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from mutations.breaks_card import OLD, SDK, V0_3, V1, change, extended, fetch, without
+from a2a_proxy.rules.examples.objects import sign_card
+from mutations.breaks_card import OLD, SDK, V0_3, V1, change, extended, fetch, succeeded, without
 from support_mutations import Talk, Want, mutation
 
 
@@ -52,6 +53,36 @@ def the_extended_card_is_signed_in_the_wrong_alphabet(talk: Talk) -> Iterator[Wa
     """Base64, not base64url."""
     call = extended(talk)
     yield Want("A2A-CARD-012", call, change(call, lambda card: _sign(card, signed="+/+/")))
+
+
+def _serves_signed_cards(talk: Talk) -> None:
+    """Every card is signed with the key of `--card-keys`."""
+    for operation in ("GetAgentCard", "GetExtendedAgentCard"):
+        for call in talk.all(operation):
+            if succeeded(call):
+                change(call, lambda card: card.update(sign_card(card)))
+
+
+@mutation(*V1, prepare=_serves_signed_cards)
+def a_signed_card_is_altered(talk: Talk) -> Iterator[Want]:
+    """On the way, in its description."""
+    call = fetch(talk)
+    yield Want("A2A-CARD-013", call, change(call, lambda card: card.update(description="plays behaviour")))
+
+
+@mutation(*V1, prepare=_serves_signed_cards)
+def a_signature_is_that_of_another_card(talk: Talk) -> Iterator[Want]:
+    """Of the same signer."""
+    call = fetch(talk)
+    other = sign_card({"name": "Another"})["signatures"]
+    yield Want("A2A-CARD-013", call, change(call, lambda card: card.update(signatures=other)))
+
+
+@mutation(*SDK, prepare=_serves_signed_cards)
+def a_signed_extended_card_is_altered(talk: Talk) -> Iterator[Want]:
+    """In a skill."""
+    call = extended(talk)
+    yield Want("A2A-CARD-013", call, change(call, lambda card: card["skills"][0].update(description="Other")))
 
 
 @mutation(*V1)

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import msgspec
 import rfc8785
 
 from a2a_proto import RenderError, from_dict, to_dict
+from a2a_proto.shapes.json_0_3 import json_0_3
+from a2a_proto.shapes.required_members import REQUIRED_MEMBERS
+from a2a_proto.shapes.shape import JsonKind, camel_case
 from a2a_proxy.model.card_signature import CardForm
 
 Json = dict[str, Any]
@@ -21,76 +25,12 @@ MAX_DEPTH = 128
 """Open objects and arrays; SDKs refuse cards that nest deeper."""
 _MAX_PATHS = 20
 
-_REQUIRED = {
-    "AgentCard": "name description supportedInterfaces version capabilities defaultInputModes defaultOutputModes "
-    "skills",
-    "AgentInterface": "url protocolBinding protocolVersion",
-    "AgentProvider": "url organization",
-    "AgentSkill": "id name description tags",
-    "APIKeySecurityScheme": "location name",
-    "HTTPAuthSecurityScheme": "scheme",
-    "OAuth2SecurityScheme": "flows",
-    "OpenIdConnectSecurityScheme": "openIdConnectUrl",
-    "AuthorizationCodeOAuthFlow": "authorizationUrl tokenUrl scopes",
-    "ClientCredentialsOAuthFlow": "tokenUrl scopes",
-    "DeviceCodeOAuthFlow": "deviceAuthorizationUrl tokenUrl scopes",
+_FLOW_0_3: Json = {"authorizationUrl": None, "refreshUrl": None, "scopes": {"*": None}, "tokenUrl": None}
+_OBJECTS_0_3: Json = {
+    "security": {"*": None},
+    **dict.fromkeys(("authorizationCode", "clientCredentials", "implicit", "password"), _FLOW_0_3),
 }
-"""Members that are REQUIRED in 1.0 and are therefore signed even if they are empty."""
-
-_SCOPES_0_3: Json = {"*": None}
-_FLOW_0_3: Json = {"authorizationUrl": None, "refreshUrl": None, "scopes": _SCOPES_0_3, "tokenUrl": None}
-_SECURITY_0_3: Json = {"*": None}
-_MEMBERS_0_3: Json = {
-    "additionalInterfaces": {"transport": None, "url": None},
-    "capabilities": {
-        "extensions": {"description": None, "params": None, "required": None, "uri": None},
-        "pushNotifications": None,
-        "stateTransitionHistory": None,
-        "streaming": None,
-    },
-    "defaultInputModes": None,
-    "defaultOutputModes": None,
-    "description": None,
-    "documentationUrl": None,
-    "iconUrl": None,
-    "name": None,
-    "preferredTransport": None,
-    "protocolVersion": None,
-    "provider": {"organization": None, "url": None},
-    "security": _SECURITY_0_3,
-    "securitySchemes": {
-        "*": {
-            "bearerFormat": None,
-            "description": None,
-            "flows": {
-                "authorizationCode": _FLOW_0_3,
-                "clientCredentials": _FLOW_0_3,
-                "implicit": _FLOW_0_3,
-                "password": _FLOW_0_3,
-            },
-            "in": None,
-            "name": None,
-            "oauth2MetadataUrl": None,
-            "openIdConnectUrl": None,
-            "scheme": None,
-            "type": None,
-        }
-    },
-    "skills": {
-        "description": None,
-        "examples": None,
-        "id": None,
-        "inputModes": None,
-        "name": None,
-        "outputModes": None,
-        "security": _SECURITY_0_3,
-        "tags": None,
-    },
-    "supportsAuthenticatedExtendedCard": None,
-    "url": None,
-    "version": None,
-}
-"""The members of a card of 0.3; `*` stands for every name, None for a value that is kept as it is."""
+"""The members of objects whose content the shapes of 0.3 leave open."""
 _DEFAULTS_0_3 = {"preferredTransport": "JSONRPC", "protocolVersion": "0.3.0"}
 
 
@@ -113,7 +53,7 @@ def signed_forms(card: Json) -> Iterator[SignedForm]:
     if nests_too_deeply(served):
         return
     yield from _forms_1_0(served)
-    known = clean_empty(_known_members(served, _MEMBERS_0_3)) or {}
+    known = clean_empty(_known_members(served, _members_0_3("AgentCard"))) or {}
     bare = clean_empty(_without_defaults_0_3(known)) or {}
     yield SignedForm(CardForm.PYTHON_0_3, _dump_python(bare), known)
     if (data := _dump_canonical(served)) is not None:
@@ -185,8 +125,8 @@ def clean_empty(value: Any) -> Any:
 
 
 def _with_required(message: Any, rendered: Json) -> Json:
-    """Add the required members that are at their default to the ProtoJSON of a message, at any depth."""
-    needed = _REQUIRED.get(message.DESCRIPTOR.name, "").split()
+    """Add the required members at their default, which are signed too, to the ProtoJSON of a message, at any depth."""
+    needed = REQUIRED_MEMBERS.get(message.DESCRIPTOR.name, "").split()
     for field in message.DESCRIPTOR.fields:
         inner = field.message_type
         name = field.json_name
@@ -210,6 +150,16 @@ def _with_required(message: Any, rendered: Json) -> Json:
         else:
             _with_required(value, rendered[name])
     return rendered
+
+
+@cache
+def _members_0_3(shape: str) -> Json:
+    """Return the members of an object of 0.3; `*` stands for every name, None for a value that is kept as it is."""
+    found: Json = {}
+    for name, member in json_0_3().shapes[shape].members.items():
+        inner = _members_0_3(member.type_name) if member.type_name else _OBJECTS_0_3.get(name)
+        found[name] = {"*": inner} if member.kind is JsonKind.MAP else inner
+    return found
 
 
 def _known_members(value: Any, members: Json | None) -> Any:
@@ -255,7 +205,7 @@ def _missing(served: Any, covered: Any, path: str) -> Iterator[str]:
     if isinstance(served, dict) and isinstance(covered, dict):
         for name, value in served.items():
             place = f"{path}.{name}" if path else name
-            found = name if name in covered else _to_camel(name)
+            found = name if name in covered else camel_case(name)
             if found in covered:
                 yield from _missing(value, covered[found], place)
             elif value or isinstance(value, dict):
@@ -267,8 +217,3 @@ def _missing(served: Any, covered: Any, path: str) -> Iterator[str]:
             places = [each for each in places if clean_empty(each[1]) is not None]
         for (place, value), other in zip(places, covered, strict=False):
             yield from _missing(value, other, place)
-
-
-def _to_camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(each.capitalize() for each in rest)

@@ -84,6 +84,13 @@ live = click.option(
     show_default=True,
     help="The proposal whose messages SendLiveMessage carries; auto detects it.",
 )
+card_keys = click.option(
+    "--card-keys",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    envvar="A2A_PROXY_CARD_KEYS",
+    help="Verify signatures of agent cards with these keys: JWK set, JWK or PEM (extra: cards).",
+)
 upstream_ca = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
@@ -201,12 +208,7 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 @log_format
 @fail_on("Exit with 1 if a finding has at least this severity.")
 @live
-@click.option(
-    "--card-keys",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Verify signatures of agent cards with these keys: JWK set, JWK or PEM (extra: cards).",
-)
+@card_keys
 @add_follower_options
 @click.option(
     "--propagate",
@@ -276,6 +278,7 @@ def demo(context: click.Context, record: Path | None, lossy: bool) -> None:
 @add_redaction_options
 @journal_max
 @fail_on("If the agent exits with 0, exit with 1 if a finding has at least this severity.")
+@card_keys
 @add_follower_options
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 def stdio(command: tuple[str, ...], **typed: Any) -> None:
@@ -321,6 +324,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 @live
 @click.option("--propagate", is_flag=True, help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.")
 @fail_on("If the command exits with 0, exit with 1 if a finding has at least this severity.")
+@card_keys
 @add_follower_options
 @log_format
 @click.option("--quiet", "-q", is_flag=True, help="Print no line per exchange; only errors and the summary.")
@@ -584,6 +588,12 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     help="Set a member of the decoded request, to JSON or a text: 'message.parts[0].text=hi'.",
 )
 @click.option("--edit", is_flag=True, help="Open the decoded request in $EDITOR first.")
+@click.option(
+    "--request",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Send the decoded request in this file, a JSON object, instead of the recorded one.",
+)
 @click.option("--as-recorded", is_flag=True, help="Keep the recorded message ids, which are otherwise new.")
 @click.option("--force", is_flag=True, help="Send an edited request that is not valid.")
 @click.option("--diff", is_flag=True, help="Show how the answer differs from the recorded one.")

@@ -15,13 +15,14 @@ from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, route_errors
 from a2a_proxy.cli.match_options import parse_match_on, parse_match_rule
 from a2a_proxy.cli.replay_console import ReplayConsole, make_console
+from a2a_proxy.faults.words import FaultError
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.relay.route import Listen
 from a2a_proxy.relay.run import run_loop
-from a2a_proxy.replay.core.faults import FaultError, InjectedFault, inject_faults, parse_fault
+from a2a_proxy.replay.core.faults import InjectedFault, inject_faults, parse_fault
 from a2a_proxy.replay.core.match_rules import check_expressions, parse_ignored
 from a2a_proxy.replay.core.options import MatchPreset, RepeatPolicy, ReplayOptions
 from a2a_proxy.replay.core.player import Player
@@ -213,7 +214,7 @@ def _parse_fault(word: str) -> InjectedFault:
     try:
         return parse_fault(word)
     except FaultError as wrong:
-        raise UserError(f"--fault: {wrong}", 'for example: --fault "drop #3.4"') from wrong
+        raise UserError(f"--fault: {wrong}", wrong.hint or 'for example: --fault "drop #3.4"') from wrong
 
 
 def _parse_speed(word: str) -> float:

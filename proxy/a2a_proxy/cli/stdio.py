@@ -59,6 +59,8 @@ class StdioConfig(msgspec.Struct, frozen=True):
     fail_on: str
     """Lowest severity of a finding that makes the run fail: a name of `Severity` in lower case, or `never`."""
     followers: FollowerOptions = FollowerOptions()
+    card_keys: Path | None = None
+    """File of the keys that verify signatures of agent cards."""
 
 
 def stdio_config(
@@ -70,12 +72,18 @@ def stdio_config(
     fail_on: str,
     redact: tuple[str, ...] = (),
     redact_policy: Path | None = None,
+    card_keys: Path | None = None,
     **followers: Any,
 ) -> StdioConfig:
     """Return the config of the options; `followers` are the members of `FollowerArguments`. Raises UserError."""
     words = policy_words(redact, redact_policy, keep_secrets=keep_secrets)
     limits = JournalLimits(max_bytes=parse_size("--journal-max", journal_max))
-    return StdioConfig(command, record, words, limits, fail_on, parse_follower_options(FollowerArguments(**followers)))
+    if card_keys is not None:
+        from a2a_proxy.cli.card_keys import load_card_verifier
+
+        load_card_verifier(card_keys)  # only checked here: the recorder reads the keys
+    parsed = parse_follower_options(FollowerArguments(**followers))
+    return StdioConfig(command, record, words, limits, fail_on, parsed, card_keys)
 
 
 def run_stdio(config: StdioConfig) -> NoReturn:
@@ -199,6 +207,7 @@ def _make_session_file(config: StdioConfig, started: int) -> SessionFile:
         listens=("stdio",),
         upstreams=(shlex.join(config.command),),
         redact=config.redact,
+        card_keys=str(config.card_keys.absolute()) if config.card_keys is not None else "",
     )
 
 

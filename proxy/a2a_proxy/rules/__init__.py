@@ -12,5 +12,5 @@ Running them:
 Facts and state:
 - `state`: agents, tasks and open exchanges of a session (package)
 - `facts`: single facts from frames (package)
-- `schema`: shapes of A2A objects on the wire (package)
+- `schema`: checks of payloads against the shapes of A2A objects (package)
 """

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from a2a_proxy.faults.words import FaultError
 from a2a_proxy.model.event import TaskState
-from a2a_proxy.replay.core.faults import FaultError, InjectedFault, inject_faults, parse_fault
+from a2a_proxy.replay.core.faults import InjectedFault, inject_faults, parse_fault
 from a2a_proxy.replay.core.script import LineKind
 from support_replay import MS, Stage, artifact, call, message, said, script, status, task
 
@@ -71,11 +72,11 @@ def test_several_faults() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("explode #3.1", "is not a fault; the forms are: drop #3.4"),
+        ("explode #3.1", "this is no fault\n    explode #3.1\n    \\^{7}$"),
         ("drop #4.1", "has no call #4"),
         ("drop #3.9", "the agent did not send #3.9; it sent the frames 1, 2, 3, 4"),
         ("gen+1 at #3.3", "#3.3 has no generation"),
-        ("swap #3.1 #4.1", "lines of two calls"),
+        ("swap #3.1 #4.1", "only frames of one call"),
     ],
 )
 def test_impossible_faults_are_refused(text: str, why: str) -> None:

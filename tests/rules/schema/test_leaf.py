@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from a2a_proto.shapes.json_0_3 import json_0_1, json_0_3
+from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
+from a2a_proto.shapes.shape import Grammar, JsonKind, ShapeMember
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.schema import leaf
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
-from a2a_proxy.rules.schema.json_0_3 import json_0_1, json_0_3
 from a2a_proxy.rules.schema.leaf import LARGE
-from a2a_proxy.rules.schema.protobuf_shapes import json_1_0, make_grammar
-from a2a_proxy.rules.schema.shape import Grammar, JsonKind, ShapeMember
 
 NEW, OLD, OLDEST, OLD_PROTO = json_1_0(), json_0_3(), json_0_1(), make_grammar("0.3", False)
 BINARY = make_grammar("1.0", True)

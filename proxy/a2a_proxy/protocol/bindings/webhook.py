@@ -23,17 +23,19 @@ def is_push(call: ExchangeDecoder, data: bytes) -> bool:
     """Whether the request is a push notification.
 
     Its body must be an A2A object; a bare object needs a second sign: the token header, `kind`, or a URL from a push
-    configuration.
+    configuration. With both the header and the URL it may be any object.
     """
     exchange = call.exchange
     if exchange.method != "POST":
         return False
     result, summary = _decode_event(data)
-    if result is None or summary[0] not in _PUSHED_EVENTS or not (summary[1] or summary[3]):
+    if result is None:
         return False
-    wrapped = dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
-    token = header_value(exchange.request_headers, b"x-a2a-notification-token")
-    return wrapped or bool(token) or call.link.shared.is_push_url(exchange.authority, exchange.target)
+    has_token = bool(header_value(exchange.request_headers, b"x-a2a-notification-token"))
+    if summary[0] not in _PUSHED_EVENTS or not (summary[1] or summary[3]):
+        return has_token and call.link.shared.is_push_url(exchange.authority, exchange.target)
+    is_wrapped = dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
+    return is_wrapped or has_token or call.link.shared.is_push_url(exchange.authority, exchange.target)
 
 
 def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:

@@ -8,27 +8,16 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
+from a2a_proxy.faults.words import FaultError, WordScanner, read_fault
 from a2a_proxy.replay.core.script import LineKind, RecordedCall, ReplayScript, ScriptLine, ScriptSide
 
 PINNED_GATE = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
 """A note on an agent line that names the client line it waits for."""
 
-_PLACE_PATTERN = r"(#(?:\d+:)?\d+)\.(\d+)"
-_FAULT_PATTERNS = {
-    "drop": re.compile(rf"drop {_PLACE_PATTERN}"),
-    "dup": re.compile(rf"dup {_PLACE_PATTERN}"),
-    "swap": re.compile(rf"swap {_PLACE_PATTERN} {_PLACE_PATTERN}"),
-    "cut": re.compile(rf"cut {_PLACE_PATTERN}(?: ?@ ?(\d{{1,3}})%)?"),
-    "stall": re.compile(rf"stall (\d+(?:\.\d+)?)(ms|s) before {_PLACE_PATTERN}"),
-    "gen": re.compile(rf"gen([+-]\d{{1,9}}) at {_PLACE_PATTERN}"),
-}
+_PLACE = re.compile(r"(#(?:\d+:)?\d+)\.(\d+)")
 _MAX_LISTED = 20
 """Maximum number of frames listed in an error."""
 FAULT_FORMS = "drop #3.4, dup #3.4, swap #3.4 #3.5, cut #3.4 @ 50%, stall 30s before #3.4, gen+2 at #3.4"
-
-
-class FaultError(ValueError):
-    """A fault that cannot be injected: its syntax is wrong, or it names no line of the agent. `str()` says which."""
 
 
 class InjectedFault(msgspec.Struct, frozen=True):
@@ -48,27 +37,20 @@ class InjectedFault(msgspec.Struct, frozen=True):
 
 def parse_fault(text: str) -> InjectedFault:
     """Parse a fault such as `drop #3.4`. Raises FaultError."""
-    words = " ".join(text.split())
-    for kind, form in _FAULT_PATTERNS.items():
-        found = form.fullmatch(words)
-        if found is not None:
-            return _make_fault(words, kind, found)
-    raise FaultError(f'"{text}" is not a fault; the forms are: {FAULT_FORMS}')
+    words = WordScanner(text)
+    read = read_fault(words, _read_lines)
+    if read is None:
+        raise words.make_error("this is no fault", f"the forms are: {FAULT_FORMS}")
+    call, lines = read.place
+    return InjectedFault(read.text, read.verb, call, lines[0], lines[1] if len(lines) > 1 else -1, read.amount)
 
 
-def _make_fault(text: str, kind: str, found: re.Match[str]) -> InjectedFault:
-    if kind == "swap":
-        if found[1] != found[3]:
-            raise FaultError(f'"{text}" names lines of two calls; only lines of one call can be swapped')
-        return InjectedFault(text, kind, found[1], int(found[2]), int(found[4]))
-    if kind == "cut":
-        return InjectedFault(text, kind, found[1], int(found[2]), amount=min(float(found[3] or 0), 100.0))
-    if kind == "stall":
-        unit = 1e9 if found[2] == "s" else 1e6
-        return InjectedFault(text, kind, found[3], int(found[4]), amount=float(found[1]) * unit)
-    if kind == "gen":
-        return InjectedFault(text, kind, found[2], int(found[3]), amount=float(found[1]))
-    return InjectedFault(text, kind, found[1], int(found[2]))
+def _read_lines(words: WordScanner, count: int) -> tuple[str, list[int]]:
+    """Return the place of a call and the numbers of `count` of its frames."""
+    found = [words.take_match(_PLACE, "a place in the recording, such as #3.4") for _ in range(count)]
+    if found[0][1] != found[-1][1]:
+        raise words.make_error("only frames of one call can be swapped", back=1)
+    return found[0][1], [int(each[2]) for each in found]
 
 
 def inject_faults(script: ReplayScript, faults: list[InjectedFault]) -> ReplayScript:

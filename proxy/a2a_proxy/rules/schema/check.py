@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from a2a_proto.shapes.json_0_3 import dual_card, json_0_1, json_0_3
+from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
+from a2a_proto.shapes.shape import Family, Grammar, JsonKind
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
 from a2a_proxy.model.frame import EventKind, FrameKind
@@ -16,10 +19,7 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.schema.body_dialect import client_dialect, foreign_dialect
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault
-from a2a_proxy.rules.schema.json_0_3 import dual_card, json_0_1, json_0_3
-from a2a_proxy.rules.schema.protobuf_shapes import json_1_0, make_grammar
 from a2a_proxy.rules.schema.protobuf_times import time_faults
-from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind
 from a2a_proxy.rules.schema.walk import EVENTS_0_3, SchemaWalk
 
 _FAULTS_NOTE = "schema"

@@ -6,9 +6,9 @@ import re
 from base64 import b64decode
 from datetime import datetime
 
+from a2a_proto.shapes.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
-from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 LARGE = 1 << 20
 """Bytes of inline content above which a part should use a URL."""

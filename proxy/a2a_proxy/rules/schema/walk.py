@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from a2a_proto.shapes.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
 from a2a_proxy.rules.schema.leaf import CONTENT, check_value
-from a2a_proxy.rules.schema.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 
 MAX_FAULTS = 50
 """Maximum number of faults recorded for one payload."""

@@ -10,11 +10,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from a2a_proxy.faults.words import FaultError
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.tools.merge import merge_sessions
-from a2a_proxy.replay.core.faults import FAULT_FORMS, FaultError, inject_faults, parse_fault
+from a2a_proxy.replay.core.faults import FAULT_FORMS, inject_faults, parse_fault
 from a2a_proxy.replay.core.match_rules import parse_ignored, parse_match_name
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import RECORD_AGAIN

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proto.shapes.shape import Family
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import EventKind, FrameKind
@@ -19,7 +20,6 @@ from a2a_proxy.rules.examples.objects import agent_reply, chunk, input_required,
 from a2a_proxy.rules.facts.naming import object_prefix, state_label
 from a2a_proxy.rules.facts.partial_decode import decode_artifacts, decode_status
 from a2a_proxy.rules.schema.check import request_dialect
-from a2a_proxy.rules.schema.shape import Family
 from a2a_proxy.rules.state.records import ACTIVE
 from a2a_proxy.rules.state.state_sequence import SECOND_NS, SENDING_OPERATIONS
 

@@ -8,8 +8,8 @@ from functools import cache
 
 import msgspec
 
-from a2a_proxy.rules.schema.protobuf_shapes import json_1_0
-from a2a_proxy.rules.schema.shape import Family, Grammar, ObjectShape, parse_shape
+from a2a_proto.shapes.protobuf_shapes import json_1_0
+from a2a_proto.shapes.shape import Family, Grammar, ObjectShape, parse_shape
 
 _PART = "metadata:object"
 _SCHEME = "type description in name scheme bearerFormat flows:OldFlows oauth2MetadataUrl openIdConnectUrl"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from a2a_proxy.rules.schema.protobuf_shapes import json_1_0, make_grammar
-from a2a_proxy.rules.schema.shape import Family, JsonKind, ShapeMember
+from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
+from a2a_proto.shapes.required_members import REQUIRED_MEMBERS, REQUIRED_MEMBERS_0_3
+from a2a_proto.shapes.shape import Family, JsonKind, ShapeMember
 
 
 def test_json_of_1_0_has_the_shapes_and_members_of_all_drafts() -> None:
@@ -63,3 +64,13 @@ def test_what_is_required_depends_on_the_version() -> None:
         *(Family.NEW, Family.OLD_PROTO, Family.CANDIDATE, Family.NEW)
     ]
     assert make_grammar("1.0", True).binary
+
+
+def test_the_required_members_exist() -> None:
+    """Also those of messages that only a draft has."""
+    shapes = json_1_0().shapes
+    for name, members in REQUIRED_MEMBERS.items():
+        assert set(members.split()) <= shapes[name].members.keys(), name
+    old = make_grammar("0.3", False).shapes
+    for name, members in REQUIRED_MEMBERS_0_3.items():
+        assert set(members.split()) <= old[name].members.keys(), name

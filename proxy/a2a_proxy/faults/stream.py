@@ -1,0 +1,120 @@
+"""The faults of one response: events in, pieces to send out, whatever the framing of the events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from a2a_proxy.faults.live import LiveFault
+from a2a_proxy.faults.plan import CallFaults, EventFacts, describe_mark
+
+MAX_HELD_BYTES = 1 << 20
+"""Bytes of events that wait for the other event of a swap; with more the swap is given up."""
+
+Regenerate = Callable[[bytes, int], bytes | None]
+"""Returns the framed event with its generation changed by the number, or None if it has no generation."""
+
+
+class FaultPiece(msgspec.Struct, frozen=True):
+    """Bytes to send, framed as events."""
+
+    data: bytes
+    delay: float = 0.0
+    """Seconds by which it is sent later than the piece before it, or than now."""
+    cut: str = ""
+    """The text of the fault that ends the response after it; empty if the response continues."""
+
+
+class FaultMark(msgspec.Struct, frozen=True):
+    """What happened to an event of the agent."""
+
+    place: int
+    """A byte of the event: its offset in what the agent sent on the connection."""
+    note: str
+
+
+class StreamFaults:
+    """Applies the faults of one call to the events of its response."""
+
+    def __init__(self, faults: CallFaults, regenerate: Regenerate) -> None:
+        self.faults = faults
+        self.marks: list[FaultMark] = []
+        """What happened to events; its owner empties it."""
+        self._regenerate = regenerate
+        self._held: list[bytes] = []
+        """Events from the first one of a swap on."""
+        self._swap: LiveFault | None = None
+        self._given_up: LiveFault | None = None
+        """A swap whose second event came too late."""
+        self._is_first = True
+
+    def feed_event(self, raw: bytes, facts: EventFacts, place: int) -> list[FaultPiece]:
+        """Return the pieces to send for an event. `place` is an offset as in `FaultMark`."""
+        delay, copies, given_up = self.faults.pause, 1, ""
+        if self._is_first:
+            self._is_first = False
+            for text in self.faults.count_response():
+                self._mark(place, "changed", text)
+        for fault in self.faults.match_event(facts):
+            if fault.verb == "swap":
+                raw = self._swap_event(fault, raw, place)
+                if not raw:
+                    return []
+                continue
+            if fault.verb == "gen":
+                changed = self._regenerate(raw, round(fault.amount))
+                if changed is None:
+                    continue
+                raw = changed
+            elif fault.verb == "drop":
+                copies = 0
+            elif fault.verb == "dup":
+                copies *= 2
+            elif fault.verb == "stall":
+                delay += fault.amount / 1e9
+            elif fault.verb == "cut":
+                raw, given_up = raw[: round(len(raw) * fault.amount / 100)], fault.text
+            self._mark(place, _DONE[fault.verb], fault.text)
+            self.faults.count_event(fault)
+        if self._swap is not None and not given_up:
+            self._held += [raw] * copies
+            return self.finish() if sum(map(len, self._held)) > MAX_HELD_BYTES else []
+        before = self.finish() if self._held else []
+        pieces = [FaultPiece(raw, delay if not copy else 0.0, given_up) for copy in range(copies)]
+        return [*before, *pieces]
+
+    def finish(self) -> list[FaultPiece]:
+        """Return the pieces that wait, because no event follows or no more may wait."""
+        held, self._held = self._held, []
+        self._given_up, self._swap = self._swap or self._given_up, None
+        return [FaultPiece(raw) for raw in held]
+
+    def _swap_event(self, fault: LiveFault, raw: bytes, place: int) -> bytes:
+        """Hold the first event of a swap, or put the second one in its place and return the bytes to send."""
+        if fault is self._given_up:
+            return raw
+        if self._swap is None:
+            self._swap = fault
+            self._held.append(raw)
+            self._mark(place, "held", fault.text)
+            return b""
+        if self._swap is not fault:
+            return raw
+        first, between = self._held[0], self._held[1:]
+        self._held, self._swap = [], None
+        self._mark(place, "sent early", fault.text)
+        self.faults.count_event(fault)
+        return b"".join([raw, *between, first])
+
+    def _mark(self, place: int, what: str, text: str) -> None:
+        self.marks.append(FaultMark(place, describe_mark(what, text)))
+
+
+_DONE = {
+    "drop": "dropped",
+    "dup": "sent twice",
+    "stall": "delayed",
+    "cut": "cut",
+    "gen": "sent with another generation",
+}

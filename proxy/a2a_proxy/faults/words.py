@@ -1,0 +1,117 @@
+"""The grammar of faults: the verbs and their amounts, read word by word, whatever the form of the places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+import msgspec
+
+PlaceT = TypeVar("PlaceT")
+_WORD = re.compile(r"@|[^\s@]+")
+_DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s)")
+_PERCENTAGE = re.compile(r"(\d{1,3})%")
+_GENERATION = re.compile(r"gen([+-]\d{1,9})")
+
+
+class FaultError(ValueError):
+    """A fault that cannot be read or injected. `str()` says why; if a word is wrong, with the text and a caret under
+    the word."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class FaultWords(msgspec.Struct, Generic[PlaceT], frozen=True):
+    """A fault as its author wrote it, with a single space between words."""
+
+    text: str
+    verb: str
+    """`drop`, `dup`, `swap`, `cut`, `stall` or `gen`."""
+    place: PlaceT
+    amount: float = 0.0
+    """Percentage of a message that is still sent, duration of a stall in ns, or increase of a generation."""
+
+
+class WordScanner:
+    """The words of one fault, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = " ".join(text.split())
+        self._words = [(found[0], found.start()) for found in _WORD.finditer(self.text)]
+        self._next = 0
+
+    @property
+    def word(self) -> str:
+        """The next word; empty at the end."""
+        return self._words[self._next][0] if self._next < len(self._words) else ""
+
+    def take_word(self) -> str:
+        """Return the next word and continue after it."""
+        word = self.word
+        self._next += 1
+        return word
+
+    def expect_word(self, wanted: str, hint: str = "") -> None:
+        """Continue after the next word, which must be `wanted`. Raises FaultError."""
+        if self.word != wanted:
+            raise self.make_error(f'expected "{wanted}"', hint)
+        self._next += 1
+
+    def take_match(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
+        """Continue after the next word and return its match with `pattern`. Raises FaultError that names `wanted`."""
+        found = pattern.fullmatch(self.word)
+        if found is None:
+            raise self.make_error(f"expected {wanted}")
+        self._next += 1
+        return found
+
+    def take_duration(self) -> float:
+        """Continue after a duration such as `200ms` and return it in ns. Raises FaultError."""
+        found = self.take_match(_DURATION, "a duration, such as 200ms or 5s")
+        return float(found[1]) * (1e9 if found[2] == "s" else 1e6)
+
+    def take_number(self, wanted: str) -> int:
+        """Continue after a whole number of at least 1 and return it. Raises FaultError that names `wanted`."""
+        return int(self.take_match(_NUMBER, wanted)[0])
+
+    def expect_end(self) -> None:
+        """Check that no word follows. Raises FaultError."""
+        if self.word:
+            raise self.make_error("the fault should end here")
+
+    def make_error(self, why: str, hint: str = "", *, back: int = 0) -> FaultError:
+        """Return an error with a caret under the next word, or under the one `back` words before it."""
+        place = self._next - back
+        column = self._words[place][1] if place < len(self._words) else len(self.text) + bool(self.text)
+        width = len(self._words[place][0]) if place < len(self._words) else 1
+        return FaultError(f"{why}\n    {self.text}\n    {' ' * column}{'^' * width}", hint)
+
+
+_NUMBER = re.compile(r"[1-9]\d{0,8}")
+
+
+def read_fault(words: WordScanner, read_place: Callable[[WordScanner, int], PlaceT]) -> FaultWords[PlaceT] | None:
+    """Return the fault that begins with the next word, or None if that is not a verb of this table.
+
+    `read_place` is called where a place is due, with the number of events that the place names. Raises FaultError.
+    """
+    verb, amount = words.word, 0.0
+    if found := _GENERATION.fullmatch(verb):
+        verb, amount = "gen", float(found[1])
+    if verb not in ("drop", "dup", "swap", "cut", "stall", "gen"):
+        return None
+    words.take_word()
+    if verb == "stall":
+        amount = words.take_duration()
+        words.expect_word("before")
+    elif verb == "gen":
+        words.expect_word("at")
+    place = read_place(words, 2 if verb == "swap" else 1)
+    if verb == "cut" and words.word == "@":
+        words.take_word()
+        amount = min(float(words.take_match(_PERCENTAGE, "a percentage, such as 50%")[1]), 100.0)
+    words.expect_end()
+    return FaultWords(words.text, verb, place, amount)
