@@ -1,4 +1,4 @@
-"""The JSON schemas in `manual/schemas`, for editors and other programs: a line of a cassette, `views.toml`, `keys.toml`.
+"""The JSON schemas in `manual/schemas`, for editors and programs: a line of a cassette, `views.toml`, `keys.toml`.
 
 `python tests/support_json_schemas.py` writes them; `tests/house` compares them with the code, and with the readers.
 """
@@ -103,7 +103,9 @@ def _plain(text: str) -> str:
 def cassette_schema() -> Schema:
     """Return the schema of one line of a cassette."""
     made: Schema = {}
-    times = dict.fromkeys(("started", "request_ended", "response_started", "first_event", "last_event", "closed"), _TIME)
+    times = dict.fromkeys(
+        ("started", "request_ended", "response_started", "first_event", "last_event", "closed"), _TIME
+    )
     headers = dict.fromkeys(("request_headers", "response_headers", "trailers"), _HEADERS)
     artifact = _line(ArtifactState, "", "Of each of its `artifacts`:", made)
     missed = _line(
