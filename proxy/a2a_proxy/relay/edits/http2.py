@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
-from a2a_proxy.relay.edits.http2_cards import CardEdit
 from a2a_proxy.relay.edits.http2_delivery import FlowController, QueuedFrame
 from a2a_proxy.relay.edits.http2_frames import (
     ACK,
@@ -44,7 +43,7 @@ from a2a_proxy.relay.edits.http2_headers import (
     ResponseHeaders,
     encode_traceparent,
 )
-from a2a_proxy.relay.edits.http2_messages import HeldMessages
+from a2a_proxy.relay.edits.http2_messages import CardEdit, HeldMessages
 from a2a_proxy.relay.edits.http2_scan import EditFrame, Http2Scanner
 from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
 

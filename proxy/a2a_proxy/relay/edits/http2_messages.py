@@ -12,13 +12,16 @@ from collections.abc import Callable
 from typing import Any, Literal, Protocol
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.relay.edits.edit import EditFact
+from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
 from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
 
 MAX_UNPACKED_BYTES = 1 << 17
 """Bytes of a message after decompression: editing it takes at most 30 ms without interruption."""
+MAX_GRPC_CARD_BYTES = 32 << 10
+"""Bytes of a card that is held."""
 HOLD_SECONDS = 1.0
+"""Seconds that a message is held."""
 MAX_WATCHED_CALLS = 256
 """Concurrent calls of one connection whose messages are held; messages of further ones are forwarded without
 examination."""
@@ -43,6 +46,25 @@ class MessageEdit(Protocol):
 
     def fail(self) -> None:
         """Note that the call ended without a message."""
+
+
+class CardEdit:
+    """A `MessageEdit` of the answer to a call for an agent card."""
+
+    kind: EditKind = "card"
+    max_bytes = MAX_GRPC_CARD_BYTES
+
+    def __init__(self, rewriter: CardRewriter, form: str, authority: str) -> None:
+        """Create the edit; the arguments are those of `CardRewriter`."""
+        self._rewriter, self._form, self._authority = rewriter, form, authority
+
+    def rewrite(self, payload: bytes) -> tuple[bytes, ChangedUrls] | None:
+        """Return the rewritten card and its changed URLs, or None if it stays unchanged."""
+        outcome = self._rewriter(payload, self._form, self._authority)
+        return None if outcome.payload is None else (outcome.payload, outcome.urls)
+
+    def fail(self) -> None:
+        """Do nothing: a call without a card changes nothing."""
 
 
 class HeldMessages:
