@@ -36,7 +36,7 @@ _HELP_SECTIONS = (
         "Relay",
         (
             *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
-            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
+            *("webhooks", "webhook_url", "upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
@@ -163,6 +163,16 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     "--learn-ports",
     metavar="PORTS",
     help="Further ports of the agent's host that its card may open if --listen is not loopback: 8001,9000-9010.",
+)
+@click.option(
+    "--webhooks",
+    metavar="[HOST]:PORT",
+    help="Let agents deliver push notifications to this port of the proxy, which sends them to the client's webhook.",
+)
+@click.option(
+    "--webhook-url",
+    metavar="URL",
+    help="Address of that port for agents, if it is not the one by which the proxy reaches them.",
 )
 @click.option("--keep-host", is_flag=True, help="Forward Host and :authority unchanged, to remote upstreams too.")
 @upstream_ca

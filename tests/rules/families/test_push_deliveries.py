@@ -186,7 +186,7 @@ class TestBody:
         """Bare, two objects, none; with another sign that it is a delivery."""
         signed: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-of-hook"}
         for body, word in (
-            (task("WORKING"), "bare Task"),
+            (task("WORKING"), "is a Task without a wrapper"),
             (snapshot("WORKING") | status("WORKING"), "`task` and `statusUpdate`"),
             ({"event": "task.updated"}, "no `task`"),
         ):
@@ -227,3 +227,161 @@ def test_a_card_changes_nothing() -> None:
     """The receiver is not an agent."""
     talk = fetch_card(card()) + created(**BEARER) + deliver(status("WORKING"), headers=GOOD)
     assert [each.rule for each in findings(talk)] == []
+
+
+FAILED, AGAIN = deliver(status("WORKING"), 500), deliver(status("WORKING"))
+SECOND = 1000 * MS
+
+
+class TestAttempts:
+    """010, 013 and 018."""
+
+    @pytest.mark.parametrize(
+        ("answer", "expected"),
+        [(200, []), (204, []), (299, []), (302, ["ERROR"]), (404, ["ERROR"]), (500, ["ERROR"])],
+    )
+    def test_statuses(self, answer: int, expected: list[str]) -> None:
+        """After a minute without another attempt."""
+        later = deliver(status("WORKING", taskId="t2"))
+        assert said(deliver(status("WORKING"), answer).then(later, 61 * SECOND), "PUSH-010") in (
+            expected,
+            [f"{each}?" for each in expected],
+        )
+
+    def test_last_attempt(self) -> None:
+        """Only it is judged, on its own exchange."""
+        assert said(FAILED + AGAIN, "PUSH-010") == []
+        (found,) = of_rule(FAILED.then(deliver(status("WORKING"), 503), 5 * SECOND), "PUSH-010")
+        assert (found.exchange, found.summary) == (2, "the receiver answers 503 to the last of 2 attempts")
+        assert (found.confidence, found.evidence["actor"]) == ("low", "client"), "the session ends before the next one"
+
+    def test_attempts_with_long_pauses(self) -> None:
+        """The next one is awaited four times as long as the last pause."""
+        slow = FAILED.then(FAILED, 59 * SECOND).then(FAILED, 118 * SECOND).then(AGAIN, 236 * SECOND)
+        assert said(slow, "PUSH-010") == []
+
+    def test_no_answer(self) -> None:
+        """The receiver closes, or the agent leaves."""
+        assert said(deliver(status("WORKING"), None), "PUSH-010") == [], "the proxy ended first"
+        closed = deliver(status("WORKING"), None, finish="cut")
+        (found,) = of_rule(closed, "PUSH-010")
+        assert (found.severity.name, found.summary) == (
+            "ERROR",
+            "the receiver closes the connection without an answer",
+        )
+        (found,) = of_rule(deliver(status("WORKING"), None, finish="leave", seconds=5), "PUSH-010")
+        assert found.severity.name == "WARNING"
+        assert found.summary.startswith("the agent ends the delivery after 5.")
+
+    def test_delivered_twice(self) -> None:
+        """After a failure, to another URL, of another task it is not twice."""
+        assert said(AGAIN + AGAIN, "PUSH-013") == ["INFO?"]
+        assert said(FAILED + AGAIN, "PUSH-013") == []
+        assert said(AGAIN + deliver(status("WORKING"), target="/other"), "PUSH-013") == []
+        assert said(AGAIN + deliver(status("WORKING", taskId="t2")), "PUSH-013") == []
+        assert said(run_together(AGAIN, AGAIN, after=MS), "PUSH-013") == [], "the first is not answered yet"
+
+    def test_two_configurations_with_one_url(self) -> None:
+        """The client set both."""
+        second = rpc(CREATE, HOOK, STORED | {"id": "p2"})
+        (found,) = of_rule(created() + second + AGAIN + AGAIN, "PUSH-013")
+        assert found.evidence["actor"] == "client"
+        assert found.summary.endswith("the task has 2 push configurations with this URL")
+
+    @pytest.mark.parametrize(
+        ("pauses", "expected"),
+        [
+            ((500, 500, 500), ["INFO"]),
+            ((500, 500, 500, 500, 500), ["INFO"]),
+            ((0, 0, 0), ["INFO"]),
+            ((500, 1000, 2000), []),
+            ((500, 500), []),
+            ((4000, 4000, 4000), []),
+        ],
+    )
+    def test_retries(self, pauses: tuple[int, ...], expected: list[str]) -> None:
+        """Reported once for an event."""
+        talk = FAILED
+        for pause in pauses:
+            talk = talk.then(FAILED, pause * MS)
+        assert [each.rstrip("?") for each in said(talk, "PUSH-018")] == expected
+
+    def test_retries_of_two_configurations(self) -> None:
+        """They cannot be told apart."""
+        talk = created() + rpc(CREATE, HOOK, STORED | {"id": "p2"}) + FAILED + FAILED + FAILED + FAILED
+        assert said(talk, "PUSH-018") == []
+
+
+class TestOrder:
+    """012, 019 and A2A-GEN-022."""
+
+    @pytest.mark.parametrize(
+        ("first", "then", "expected"),
+        [
+            (status("COMPLETED"), status("WORKING"), ["WARNING"]),
+            (status("WORKING", second=5), status("WORKING", second=2), ["WARNING"]),
+            (status("WORKING", generation="3"), status("WORKING", generation="2"), ["WARNING"]),
+            (snapshot("WORKING", second=5), snapshot("SUBMITTED", second=2), ["WARNING"]),
+            (status("WORKING", second=2), status("INPUT_REQUIRED", second=2), []),
+            (status("INPUT_REQUIRED", second=2), status("WORKING", second=2), []),
+            (status("COMPLETED"), snapshot("COMPLETED"), []),
+            (status("COMPLETED", taskId="t2"), status("WORKING"), []),
+        ],
+    )
+    def test_order(self, first: Json, then: Json, expected: list[str]) -> None:
+        """By generation, state and timestamp."""
+        assert [each.rstrip("?") for each in said(deliver(first) + deliver(then), "PUSH-012")] == expected
+
+    def test_deliveries_at_once(self) -> None:
+        """Their order is that of the network, unless one begins much later."""
+        slow = deliver(status("COMPLETED"), seconds=3)
+        assert said(run_together(slow, AGAIN, after=300 * MS), "PUSH-012") == []
+        assert said(run_together(slow, AGAIN, after=1500 * MS), "PUSH-012") == ["WARNING?"]
+
+    def test_attempts_out_of_order(self) -> None:
+        """A retry is information, a duplicate is another rule."""
+        assert said(FAILED + deliver(status("COMPLETED")) + AGAIN, "PUSH-012") == ["INFO?"]
+        assert said(AGAIN + deliver(status("COMPLETED")) + AGAIN, "PUSH-012") == []
+
+    def test_old_events(self) -> None:
+        """Acknowledged long ago; a retry is not judged."""
+        assert said(AGAIN.then(AGAIN, 601 * SECOND), "PUSH-019") == ["WARNING?"]
+        assert said(AGAIN.then(AGAIN, 599 * SECOND), "PUSH-019") == []
+        assert said(FAILED.then(AGAIN, 601 * SECOND), "PUSH-019") == []
+
+    def test_old_status(self) -> None:
+        """It is old by the agent's own clock, if that is right."""
+        begun = rpc("SendMessage", send(), snapshot("WORKING"))
+        at_ten = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:11:00.000Z"}
+        now = rpc("GetTask", {"id": "t1"}, task("COMPLETED", status=at_ten), id=2)
+        assert said(begun.then(now, 660 * SECOND) + AGAIN, "PUSH-019") == ["WARNING"]
+        assert said(begun.then(AGAIN, 660 * SECOND), "PUSH-019") == [], "nothing shows that the clock is right"
+        fast = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T01:11:00.000Z"}
+        assert said(begun + rpc("GetTask", {"id": "t1"}, task(status=fast), id=2) + AGAIN, "PUSH-019") == []
+
+    def test_sources(self) -> None:
+        """The first address of an agent with a name is its own."""
+        begun = rpc("SendMessage", send(), snapshot("WORKING"))
+        there = deliver(status("WORKING", second=1), client="192.0.2.7")
+        assert said(begun + AGAIN + there + there, "PUSH-019") == ["INFO"]
+        named = rpc("SendMessage", send(), snapshot("WORKING"), upstream="https://agent.example.com")
+        assert said(named + there, "PUSH-019") == []
+        assert said(named + there + deliver(status("WORKING", second=2), client="192.0.2.8"), "PUSH-019") == ["INFO"]
+        assert said(there, "PUSH-019") == [], "the agent is not known"
+
+    def test_generations(self) -> None:
+        """Behind once, until it catches up; what was an event on a stream and is not delivered."""
+        numbers = (("WORKING", 2), ("WORKING", 3), ("WORKING", 4), ("WORKING", 5), ("WORKING", 6))
+        events = [status(name, second=number, generation=str(number)) for name, number in numbers]
+        stream = rpc_stream("SendStreamingMessage", send(), snapshot(generation="1"), *events, version="1.1")
+        pushed = [deliver(each) for each in events]
+        assert said(stream + pushed[0] + pushed[1] + pushed[2], "GEN-022") == ["INFO"]
+        assert said(stream + pushed[3] + pushed[4], "GEN-022") == []
+        (found,) = of_rule(stream + pushed[3] + pushed[0], "GEN-022")
+        assert found.summary == "generation 2 is delivered after generation 6 was shown"
+        gap = (pushed[0] + pushed[3]).then(pushed[4], 11 * SECOND)
+        assert [each.summary for each in of_rule(stream + gap, "GEN-022")][1:] == [
+            "generations 3 to 4: events on a stream, but not delivered"
+        ]
+        late = (pushed[0] + pushed[3] + pushed[1] + pushed[2]).then(pushed[4], 11 * SECOND)
+        assert len(of_rule(stream + late, "GEN-022")) == 2, "behind, and behind again"
