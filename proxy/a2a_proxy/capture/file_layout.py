@@ -147,7 +147,7 @@ class SessionFile(msgspec.Struct, frozen=True):
     live: LiveMode = "auto"
     """Payload family of SendLiveMessage: `bidi`, `1975`, `2153`, or `auto` to detect it from the bytes."""
     reports_receivers: bool = False
-    """Whether the user is told of receivers of push notifications, which pass by the proxy."""
+    """Whether a line names each webhook whose notifications do not pass the proxy."""
     card_keys: str = ""
     """Path of the file of keys that verify signatures of cards; empty if none are verified. Keys are not stored."""
 
