@@ -14,6 +14,7 @@ from a2a_proxy import __version__
 from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, print_error
+from a2a_proxy.cli.faults import fault_option
 from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
@@ -36,7 +37,7 @@ _HELP_SECTIONS = (
         "Relay",
         (
             *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
-            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
+            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live", "fault"),
         ),
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
@@ -215,6 +216,7 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     is_flag=True,
     help="Make the proxy a part of each trace: requests are forwarded with its own traceparent instead of unchanged.",
 )
+@fault_option
 @click.option(
     "--metrics",
     metavar="[HOST]:PORT",
@@ -323,6 +325,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 )
 @live
 @click.option("--propagate", is_flag=True, help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.")
+@fault_option
 @fail_on("If the command exits with 0, exit with 1 if a finding has at least this severity.")
 @card_keys
 @add_follower_options

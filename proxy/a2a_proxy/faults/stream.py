@@ -79,10 +79,15 @@ class StreamFaults:
             self.faults.count_event(fault)
         if self._swap is not None and not given_up:
             self._held += [raw] * copies
-            return self.finish() if sum(map(len, self._held)) > MAX_HELD_BYTES else []
+            return self.finish() if self.held_bytes > MAX_HELD_BYTES else []
         before = self.finish() if self._held else []
         pieces = [FaultPiece(raw, delay if not copy else 0.0, given_up) for copy in range(copies)]
         return [*before, *pieces]
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of events that wait for another event."""
+        return sum(map(len, self._held))
 
     def finish(self) -> list[FaultPiece]:
         """Return the pieces that wait, because no event follows or no more may wait."""

@@ -26,6 +26,8 @@ NO_DETAIL: FrameDetail = ("", 0, "", "")
 
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
+HOW_FAULT = "cut by --fault"
+"""How an exchange ends that the proxy ended on purpose (`Exchange.how`)."""
 _MAX_INFORMATIONAL = 16
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 
@@ -267,6 +269,14 @@ class HttpStreamCall(ExchangeDecoder, ABC):
             self.emit_frame(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
             self.close(event.at, how)
         self.life = after
+        self.mark_changed()
+
+    def end_by_fault(self, note: str, at: int, out: Out) -> None:
+        """End the exchange at `at` (ns), because the proxy ended it on purpose: `note` says how."""
+        place = SpanPiece(at, at, 0, 0)
+        self.emit_frame(out, TO_CLIENT, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
+        self.close(at, HOW_FAULT)
+        self.life = Life.OVER
         self.mark_changed()
 
     def handle_undecodable(self, event: Undecodable, out: Out) -> None:

@@ -23,6 +23,7 @@ from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection_editing import (
     ConnectionEditing,
     WorkQueue,
+    Write,
     encode_edit_record,
     make_editor,
     note_for_edit,
@@ -153,6 +154,8 @@ class Leg(asyncio.Protocol):
         self.last_received_at = at = self._clock()
         edits = self.forward(data)
         self.received_bytes += len(data)
+        if edits:
+            self.connection.record_faults(edits, at)
         self._append(_DATA, self.direction, self._connection_number, at, data)
         if edits:
             self.connection.record_edits(edits)
@@ -456,11 +459,7 @@ class ProxyConnection:
         http2 = begin.startswith(PREFACE)
         self.client.forward, self.agent.forward = plain = self.agent.transport.write, self.client.transport.write
         if self._edit_plan is not None:
-            guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
-            editor = make_editor(http2, self._edit_plan)
-            self._editing = ConnectionEditing(
-                editor, loop, work, plain, guarded, self.record_edits, self._delay_reading
-            )
+            self._editing = self._make_editing(http2, self._edit_plan, plain)
             self.client.forward, self.agent.forward = (
                 self._editing.forward_to_agent,
                 self._editing.forward_to_client,
@@ -471,6 +470,16 @@ class ProxyConnection:
             self.client.forward = partial(self._forward_unverified, to_agent)
             self.agent.forward = partial(self._verify_http2, to_agent, to_client)
         return self.client.forward(begin)
+
+    def _make_editing(self, http2: bool, plan: EditPlan, plain: tuple[Write, Write]) -> ConnectionEditing:
+        guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
+        if plan.faults is None:
+            editor = make_editor(http2, plan)
+            return ConnectionEditing(editor, loop, work, plain, guarded, self.record_edits, self._delay_reading)
+        from a2a_proxy.relay.fault_editing import FaultEditing, make_fault_editor
+
+        faulty = make_fault_editor(http2, plan, plan.faults)
+        return FaultEditing(faulty, loop, work, guarded, self.record_edits, self._delay_reading)
 
     def _tell_proxy_client(self, begin: bytes) -> None:
         """Tell the user that a client takes a listener for a forward proxy; the agent answers it."""
@@ -485,18 +494,43 @@ class ProxyConnection:
             )
         )
 
+    def record_faults(self, facts: list[EditFact], at: int) -> None:
+        """Append records of faults that concern bytes received at `at` (ns). They must precede these bytes in the
+        journal: the recorder marks events while it decodes them."""
+        for fact in facts:
+            if fact.kind == "fault" and (data := encode_edit_record(fact)) is not None:
+                self.context.append(_EDIT, fact.direction, self.number, at, data)
+
     def record_edits(self, facts: list[EditFact] | None) -> None:
-        """Append EDIT records and show notes for an editor's results, and remove an editor that has ended."""
+        """Append EDIT records and show notes for an editor's results, and remove an editor that has ended. Faults of
+        events are already recorded."""
         for fact in facts or ():
+            if fact.kind == "fault":
+                continue
+            if fact.kind == "answer":
+                self.agent.record_chunk(_OURS, fact.detail["data"])
+                continue
             leg = self.client if fact.direction is Direction.TO_AGENT else self.agent
             if (data := encode_edit_record(fact)) is not None:
                 leg.record_chunk(_EDIT, data)
             if (note := note_for_edit(fact)) is not None:
                 self.context.show_note(note)
+            if fact.kind == "fault-end" and "reset" in fact.detail:
+                self._end_by_fault(reset=fact.detail["reset"])
+                return
         if self._editing is not None and not self._editing.is_active:
             editing, self._editing = self._editing, None
             self._forward_unedited()
             editing.finish()
+
+    def _end_by_fault(self, *, reset: bool) -> None:
+        """End the connection with the client because of a fault; that with the agent ends with it."""
+        self._stop_editing()
+        self.client.forward = self.agent.forward = _discard_data
+        if reset:
+            self._reset_when_sent(self.client, self.context.loop.time() + FLUSH_SECONDS)
+        else:
+            self.client.close()
 
     def _delay_reading(self, direction: Direction, delayed: bool) -> None:
         """Stop or resume reading from a sender. While its bytes wait to be edited, no more are read; its FIN or close

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -15,6 +16,9 @@ from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, host_of
 from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote, EditPlan
 from a2a_proxy.relay.route import PortRanges, Route, Upstream, format_address
 from a2a_proxy.relay.tls import Trust
+
+if TYPE_CHECKING:
+    from a2a_proxy.faults.plan import FaultPlan
 
 MOST_NAMED = 16
 """Interfaces per listener that are reported one by one because cards may not open them."""
@@ -33,6 +37,8 @@ class EditPolicy(msgspec.Struct, frozen=True):
     """Whether requests are forwarded with the `traceparent` of a span of the proxy."""
     learn_ports: PortRanges = PortRanges()
     """Ports of the agent's host that its card may open on listeners beyond loopback."""
+    faults: FaultPlan | None = None
+    """Faults on purpose, shared by all listeners."""
 
 
 class ListenerState:
@@ -85,9 +91,8 @@ class ListenerState:
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else partial(self._rewrite_card, tls)
-        return (
-            EditPlan(authority, cards, listen, self._random_bits) if authority or cards or self._random_bits else None
-        )
+        plan = EditPlan(authority, cards, listen, self._random_bits, self._editing.faults)
+        return plan if plan.changes_messages or plan.faults is not None else None
 
     def _rewrite_card(self, tls: bool, payload: bytes, form: str, authority: str) -> CardOutcome:
         mode, learn = self._editing.cards, self._authority_of

@@ -28,12 +28,17 @@ def is_push(call: ExchangeDecoder, data: bytes) -> bool:
     exchange = call.exchange
     if exchange.method != "POST":
         return False
+    token = header_value(exchange.request_headers, b"x-a2a-notification-token")
+    return is_pushed_event(data, bool(token) or call.link.shared.is_push_url(exchange.authority, exchange.target))
+
+
+def is_pushed_event(data: bytes, is_expected: bool) -> bool:
+    """Whether the body of a POST is a push notification; `is_expected`: it has a token, or a push configuration named
+    its URL."""
     result, summary = _decode_event(data)
     if result is None or summary[0] not in _PUSHED_EVENTS or not (summary[1] or summary[3]):
         return False
-    wrapped = dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
-    token = header_value(exchange.request_headers, b"x-a2a-notification-token")
-    return wrapped or bool(token) or call.link.shared.is_push_url(exchange.authority, exchange.target)
+    return is_expected or dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
 
 
 def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:
