@@ -285,7 +285,7 @@ class Http1Faults:
         row = JSONRPC_METHODS.get(call.method)
         if row is not None:
             self._open_call(row[0].name, Binding.JSONRPC, bytes(call.id), out)
-        elif not call.method and is_pushed_event(body, header_field(head, b"x-a2a-notification-token") is not None):
+        elif not call.method and is_pushed_event(body, has_token=b"\r\nx-a2a-notification-token:" in head.lower()):
             self._open_call(WEBHOOK, Binding.WEBHOOK, b"", out)
         else:
             self._release(out)

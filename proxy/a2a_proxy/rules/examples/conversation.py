@@ -18,6 +18,8 @@ from a2a_proxy.rules.examples.script import MS, STEP, UPSTREAM, PeerStep, Script
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 HOST = "localhost:8000"
+WEBHOOK_URL = "https://client.example.com/hook"
+_WEBHOOK_PATH = "/hook"
 _JSON_TYPES = ("application/json", "application/a2a+json")
 _OLD_METHOD = re.compile(r'"method":"\w+/')
 """A JSON-RPC method of 0.x."""
@@ -84,15 +86,15 @@ def json_text(value: object) -> str:
 class _Conversation:
     """Collects the steps of one connection."""
 
-    def __init__(self, upstream: str = UPSTREAM, client: str = "127.0.0.1") -> None:
+    def __init__(self, upstream: str = UPSTREAM, client: str = "127.0.0.1", *, is_delivery: bool = False) -> None:
         self.steps: list[PeerStep] = []
         self.at = STEP
-        self._upstream, self._client = upstream, client
+        self._upstream, self._client, self._is_delivery = upstream, client, is_delivery
         self.closes = True
 
     def add_step(self, direction: Direction, data: bytes, text: str = "", kind: ChunkKind = ChunkKind.DATA) -> None:
         """Add one step, followed by a short pause."""
-        self.steps.append(PeerStep(self.at, direction, data, kind, text))
+        self.steps.append(PeerStep(self.at, direction, data, kind, text, self._is_delivery))
         self.at += STEP
 
     def add_pause(self, seconds: float) -> None:
@@ -198,7 +200,7 @@ def _request_notes(target: str, body: str, options: HttpOptions) -> list[str]:
     notes = [f"to {options.upstream}"] if options.upstream != UPSTREAM else []
     if options.host not in (HOST, options.upstream.partition("://")[2]):
         notes.append(f"Host: {options.host}")
-    expected = "" if target.startswith(("/.well-known/", "/v1/")) or _OLD_METHOD.search(body) else "1.0"
+    expected = "" if target.startswith(("/.well-known/", "/v1/", _WEBHOOK_PATH)) or _OLD_METHOD.search(body) else "1.0"
     notes += _version_notes(options.version, expected, options.headers)
     return notes + (_media_notes(options.media, options.headers) if body else [])
 
@@ -342,6 +344,37 @@ def _finish_conversation(conversation: _Conversation, finish: Finish, last: byte
         conversation.add_step(UP, b"", "resets the connection", ChunkKind.RESET)
     else:
         conversation.closes = False
+
+
+def deliver(
+    body: Json | str,
+    status: int | None = 204,
+    *,
+    headers: Fields | None = None,
+    target: str = _WEBHOOK_PATH,
+    **options: Any,
+) -> Script:
+    """Return a push notification to `WEBHOOK_URL` and the status of the receiver, None if it never answers.
+
+    `options` are members of `HttpOptions`: `client` is the agent's address, `seconds` the delay of the receiver.
+    """
+    host = WEBHOOK_URL.partition("://")[2].partition("/")[0]
+    defaults = {"host": host, "upstream": f"https://{host}", "version": "", "media": "application/a2a+json"}
+    chosen = HttpOptions(headers=headers, status=status or 0, **(defaults | options))
+
+    def make() -> ScriptConnection:
+        talk = _Conversation(chosen.upstream, chosen.client, is_delivery=True)
+        text = body if isinstance(body, str) else json_text(body)
+        _add_http_request(talk, f"POST {target}", {"Host": chosen.host}, text, chosen)
+        if status is None:
+            talk.closes = False
+            return talk.to_connection()
+        fields = {} if status == 204 else {"Content-Length": "0"}
+        head = _header_block(f"HTTP/1.1 {status} {_reason_phrase(status)}", fields, chosen.reply_headers)
+        talk.add_step(DOWN, head, f"{status}{_header_notes(chosen.reply_headers)}")
+        return talk.to_connection()
+
+    return Script.of(make)
 
 
 def fetch_card(

@@ -35,6 +35,8 @@ class PeerStep(msgspec.Struct, frozen=True):
     kind: ChunkKind = ChunkKind.DATA
     text: str = ""
     """The step as text, one or more lines; empty if it is not shown."""
+    is_delivery: bool = False
+    """Whether it belongs to a webhook delivery, in which the agent is the client of the connection."""
 
 
 class ScriptConnection(msgspec.Struct, frozen=True):
@@ -112,7 +114,9 @@ class Script:
             if at - before >= _SCRIPT_PAUSE:
                 found.append(f"       ... {_format_seconds(at - before)} s later")
             before = at
-            head = "client ->" if step.direction is Direction.TO_AGENT else "agent  <-"
+            is_request = step.direction is Direction.TO_AGENT
+            peer = "client" if is_request is not step.is_delivery else "agent "
+            head = f"{peer} {'->' if is_request else '<-'}"
             first, *rest = map(_shorten_line, step.text.split("\n"))
             found += [f"{head} {first}", *(f"          {line}" for line in rest)]
         return found

@@ -1,4 +1,4 @@
-"""The GitHub action and the GitLab job of the manual parse, and their shell steps call existing commands."""
+"""The GitHub action, the GitLab job and the pre-commit hooks of the manual parse, and call existing commands."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def action() -> dict[str, Any]:
 
 
 def blocks() -> list[dict[str, Any]]:
-    """The YAML blocks of the manual: the workflow, and the GitLab job."""
+    """The YAML blocks of the manual: the workflow, the GitLab job, the configuration of pre-commit."""
     return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", MANUAL.read_text(), re.DOTALL)]
 
 
@@ -127,7 +127,7 @@ def test_the_action_uses_declared_inputs_and_steps() -> None:
     scripts = [step for step in declared["runs"]["steps"] if "run" in step]
     assert all(step.get("shell") == "bash" for step in scripts)
     assert not any("${{" in step["run"] for step in scripts)  # inputs are for the environment, where nothing runs them
-    (workflow, _) = blocks()
+    (workflow, *_) = blocks()
     use = workflow["jobs"]["a2a"]["steps"][-1]
     assert use["uses"].split("@")[0].endswith(str(ACTION.parent.relative_to(ROOT)))
     assert set(use["with"]) <= set(declared["inputs"])
@@ -136,7 +136,7 @@ def test_the_action_uses_declared_inputs_and_steps() -> None:
 
 def test_the_gitlab_job_calls_existing_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its script except the installation, with the verdict of `check` at the end."""
-    (_, document) = blocks()
+    (_, document, _) = blocks()
     job = document["a2a-check"]
     script = "\n".join(line for line in job["script"] if not line.startswith("pip "))
     calls, exited = called(tmp_path, script, 1)
@@ -147,3 +147,26 @@ def test_the_gitlab_job_calls_existing_commands(tmp_path: Path, monkeypatch: pyt
     assert {run_here(tmp_path / "state", *each).code for each in calls} == {0}
     assert all((tmp_path / name).exists() for name in job["artifacts"]["paths"])
     assert job["artifacts"]["reports"]["junit"] in job["artifacts"]["paths"]
+
+
+def test_the_pre_commit_hooks_are_those_of_the_manual() -> None:
+    hooks = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())
+    (*_, document) = blocks()
+    assert [each["id"] for each in hooks] == [each["id"] for each in document["repos"][0]["hooks"]]
+    assert all(re.search(each["files"], "cassettes/story.a2a.jsonl") for each in hooks)
+
+
+@pytest.mark.parametrize(("hook", "secret", "code"), [("cassette-fmt", False, 0), ("cassette-scan", True, 1)])
+def test_the_pre_commit_hooks_pass_and_refuse(tmp_path: Path, hook: str, secret: bool, code: int) -> None:
+    """On a sample, which has no secrets, and on a copy with one that `fmt` accepts."""
+    entry = {each["id"]: each["entry"] for each in yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text())}
+    words = entry[hook].split()[1:]
+    cassette = tmp_path / "story.a2a.jsonl"
+    shutil.copy(DEMO, cassette)
+    assert run_here(tmp_path, *words, str(cassette)).code == 0
+    if secret:
+        text = cassette.read_text()
+        assert "Book a table" in text
+        cassette.write_text(text.replace("Book a table", "sk-ant-api03-" + "Zq7Lk2" * 8, 1))
+        run_here(tmp_path, *entry["cassette-fmt"].split()[1:], str(cassette))
+    assert run_here(tmp_path, *words, str(cassette)).code == code

@@ -1,0 +1,82 @@
+"""Hooks of mkdocs: what the site shows besides the pages of the manual.
+
+- Documents of the repository (README, SECURITY, ...) become pages; links between them and the manual still lead there.
+- `<!-- screen: NAME -->` in a page becomes the picture NAME of `tests/inspect/pictures`, by night and by day. The
+  pictures are drawn by the tests, so a page cannot show a screen that does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parents[4]
+MANUAL = "proxy/a2a_proxy/manual"
+DOCUMENTS = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "recordings/README.md": "samples.md",
+}
+"""A document of the repository -> its page of the site."""
+PICTURES = ROOT / "tests/inspect/pictures"
+
+_LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
+_SCREEN = re.compile(r"<!-- screen: ([\w-]+): (.+?) -->")
+_ESCAPED_PIPE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Show the choice of a version, whose list `mike` writes, only if `mike` builds the site."""
+    if "MIKE_DOCS_VERSION" in os.environ:
+        config.extra["version"] = {"provider": "mike"}
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the documents of the repository."""
+    for document, page in DOCUMENTS.items():
+        files.append(File.generated(config, page, content=(ROOT / document).read_text("utf-8")))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Return the page as Python-Markdown reads it, with links between pages of the site."""
+    source = _path_in_repository(page.file.src_uri)
+
+    def link(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(source), found[2]))
+        return f"{found[1]}{_path_in_site(target)}{found[3] or ''})"
+
+    def screen(found: re.Match[str]) -> str:
+        return "\n".join(_picture(found[1], theme, found[2], config, files) for theme in ("night", "day"))
+
+    markdown = _LINK.sub(link, markdown)
+    markdown = _SCREEN.sub(screen, markdown)
+    # In a table `\|` is a bar also within code; Python-Markdown shows the backslash.
+    return _ESCAPED_PIPE.sub(lambda found: found[0].replace(r"\|", "|"), markdown)
+
+
+def _path_in_repository(uri: str) -> str:
+    documents = {page: document for document, page in DOCUMENTS.items()}
+    return documents.get(uri, f"{MANUAL}/{uri}")
+
+
+def _path_in_site(path: str) -> str:
+    """Return the page of a path of the repository, or the path itself, which the strict build then refuses."""
+    return DOCUMENTS.get(path, path.removeprefix(f"{MANUAL}/"))
+
+
+def _picture(name: str, theme: str, text: str, config: MkDocsConfig, files: Files) -> str:
+    uri = f"screens/{name}-{theme}.svg"
+    if uri not in files.src_uris:
+        files.append(File.generated(config, uri, abs_src_path=str(PICTURES / f"{name}-{theme}.svg")))
+    side = {"night": "dark", "day": "light"}[theme]
+    return f"![{text}]({uri}#only-{side})"
