@@ -160,9 +160,10 @@ class _Stream:
         self.window = window
         """The client's window for the stream."""
         self.owed = 0
-        """Bytes that the client was sent and the agent did not send, and those that the agent may send before."""
+        """Bytes that are subtracted from the client's next WINDOW_UPDATEs: the client was sent them and the agent did
+        not send them, or the agent has got the window for them already."""
         self.advanced = 0
-        """Bytes held back from the client for which the agent already has a larger window."""
+        """Bytes that are held, and for which the agent has got a larger window."""
         self.queue = TimedQueue()
         self.last_frames: list[bytes | tuple[HeaderBlockFrame, bytes]] = []
         """The frames that end the response, after the queue: whole, or a header block with its literals."""
@@ -490,13 +491,12 @@ class Http2Faults:
         queued = sum([len(piece.data) for piece in pieces])
         for piece in pieces:
             stream.queue.add(piece.data, self._now, piece.delay, piece.cut)
-        self._settle(stream, queued + stream.held - arrived)
-        if stream.held > stream.advanced:  # or the rest of a message larger than the window could never arrive
-            advance = stream.held - stream.advanced
-            stream.owed += advance
-            self._owed += advance
+        held = stream.held
+        released = max(0, stream.advanced - held)
+        self._settle(stream, queued + held - arrived + released)
+        if (advance := held - stream.advanced) > 0:  # or the rest of a message larger than the window could not arrive
             self._out[_TO_AGENT].append(encode_window_update(0, advance) + encode_window_update(stream.number, advance))
-        stream.advanced = stream.held
+        stream.advanced = held
 
     def _settle(self, stream: _Stream, growth: int) -> None:
         """Account for `growth` bytes that the client is sent and the agent did not send; negative if it is sent
@@ -565,7 +565,7 @@ class Http2Faults:
 
     def _forget_stream(self, stream: _Stream) -> None:
         """Track a stream no more: what waits on it is not sent."""
-        self._settle_connection(-stream.queue.size - stream.held)
+        self._settle_connection(-stream.queue.size)
         self._streams.pop(stream.number, None)
         self._waiting.pop(stream.number, None)
 
