@@ -8,11 +8,14 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import grpc
 import msgspec
 
+from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.drive.plan import ClientAction, ClientTurn, PlannedCall
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
@@ -90,3 +93,32 @@ async def driven(sample: str, folder: Path, *words: str) -> list[dict[str, Any]]
     found = [json.loads(each) for each in out.decode().splitlines()]
     assert process.returncode == int(not found[0]["same"])
     return found
+
+
+@contextlib.contextmanager
+def live_agent() -> Iterator[int]:
+    """An agent over gRPC that asks again after each message, and completes the task at the end of the client's
+    stream."""
+
+    def answer(state: str, text: str) -> bytes:
+        said = {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": text}]}
+        update = {"taskId": "t-1", "contextId": "c-1", "status": {"state": f"TASK_STATE_{state}", "message": said}}
+        data: bytes = from_dict("1.0", "StreamResponse", {"statusUpdate": update}).SerializeToString()
+        return data
+
+    def live(requests: Iterator[bytes], _context: Any) -> Iterator[bytes]:
+        for data in requests:
+            yield answer("INPUT_REQUIRED", to_dict(parse("1.0", "SendMessageRequest", data))["message"]["messageId"])
+        yield answer("COMPLETED", "done")
+
+    handler = grpc.stream_stream_rpc_method_handler(live)
+    server = grpc.server(ThreadPoolExecutor(2))
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler("lf.a2a.v1.A2AService", {"SendLiveMessage": handler}),)
+    )
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield port
+    finally:
+        server.stop(None)

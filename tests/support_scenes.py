@@ -68,6 +68,7 @@ WALKS = (
             Scene("copy", ("y",), ("JSON", "pytest")),
             Scene("note", ("escape", "semicolon"), ("Enter saves",)),
             Scene("export", ("escape", "x"), ("JSON lines",)),
+            Scene("send", ("escape", "S"), ("send it as it was to", "esc sends nothing")),
             Scene("keys", ("escape", "question_mark"), ("All screens",)),
             Scene("swimlane", ("escape", "s"), ("A2A-GEN-001", "healed by")),
             Scene("plots", ("escape", "L"), ("43 frames", "BYTES")),

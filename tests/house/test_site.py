@@ -118,12 +118,13 @@ def test_the_site_shows_the_same_blocks_as_other_readers(page: Path) -> None:
 def test_each_version_has_its_folder(tmp_path: Path) -> None:
     """`mike deploy` adds a version to the branch of the site and keeps the others."""
     clone = tmp_path / "clone"
-    for each in (*CONFIG.parents[0].glob("*"), *CONFIG.parents[1].glob("*.*"), ROOT / "README.md"):
-        _copy(each, clone)
-    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "recordings/README.md"):
-        _copy(ROOT / name, clone)
-    for each in (ROOT / "tests/inspect/pictures").glob("*-large-*.svg"):
-        _copy(each, clone)
+    documents = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "recordings/README.md")
+    manual = (path for path in CONFIG.parents[1].rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    pictures = (ROOT / "tests/inspect/pictures").glob("*.svg")
+    for path in (*manual, *pictures, *(ROOT / name for name in documents)):
+        target = clone / path.relative_to(ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
     author = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "all"]):
         subprocess.run(["git", *words], cwd=clone, env={**os.environ, **author}, check=True, timeout=SECONDS)
@@ -137,10 +138,3 @@ def test_each_version_has_its_folder(tmp_path: Path) -> None:
     assert {"0.1.0/filters.html", "0.2.0/filters.html", "latest", "versions.json"} <= set(files)
     page = subprocess.run(["git", "show", "gh-pages:0.2.0/filters.html"], cwd=clone, capture_output=True, check=True)
     assert b'"provider": "mike"' in page.stdout
-
-
-def _copy(path: Path, root: Path) -> None:
-    if path.is_file():
-        target = root / path.relative_to(ROOT)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, target)

@@ -90,6 +90,12 @@ _KIND_NAMES = {
 }
 
 
+def camel_case(name: str) -> str:
+    """Return the JSON name of a protobuf field: `taskId` for `task_id`."""
+    first, *rest = name.split("_")
+    return first + "".join(each.capitalize() for each in rest)
+
+
 def parse_shape(name: str, text: str, kind_mark: str = "") -> ObjectShape:
     """Parse a shape from its short form: `id! parts!*:Part timestamp:stamp`.
 

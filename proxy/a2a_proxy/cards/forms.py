@@ -16,7 +16,7 @@ import rfc8785
 from a2a_proto import RenderError, from_dict, to_dict
 from a2a_proto.shapes.json_0_3 import json_0_3
 from a2a_proto.shapes.required_members import REQUIRED_MEMBERS
-from a2a_proto.shapes.shape import JsonKind
+from a2a_proto.shapes.shape import JsonKind, camel_case
 from a2a_proxy.model.card_signature import CardForm
 
 Json = dict[str, Any]
@@ -205,7 +205,7 @@ def _missing(served: Any, covered: Any, path: str) -> Iterator[str]:
     if isinstance(served, dict) and isinstance(covered, dict):
         for name, value in served.items():
             place = f"{path}.{name}" if path else name
-            found = name if name in covered else _to_camel(name)
+            found = name if name in covered else camel_case(name)
             if found in covered:
                 yield from _missing(value, covered[found], place)
             elif value or isinstance(value, dict):
@@ -217,8 +217,3 @@ def _missing(served: Any, covered: Any, path: str) -> Iterator[str]:
             places = [each for each in places if clean_empty(each[1]) is not None]
         for (place, value), other in zip(places, covered, strict=False):
             yield from _missing(value, other, place)
-
-
-def _to_camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(each.capitalize() for each in rest)

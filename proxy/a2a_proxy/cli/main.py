@@ -591,6 +591,12 @@ def drive(context: click.Context, /, **typed: Any) -> None:
     help="Set a member of the decoded request, to JSON or a text: 'message.parts[0].text=hi'.",
 )
 @click.option("--edit", is_flag=True, help="Open the decoded request in $EDITOR first.")
+@click.option(
+    "--request",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Send the decoded request in this file, a JSON object, instead of the recorded one.",
+)
 @click.option("--as-recorded", is_flag=True, help="Keep the recorded message ids, which are otherwise new.")
 @click.option("--force", is_flag=True, help="Send an edited request that is not valid.")
 @click.option("--diff", is_flag=True, help="Show how the answer differs from the recorded one.")

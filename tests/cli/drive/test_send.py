@@ -8,15 +8,12 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
-from a2a_proto import from_dict, parse, to_dict
 from a2a_proxy.cli.drive.options import send_options
 from a2a_proxy.cli.drive.send import run_send
 from a2a_proxy.cli.errors import UserError
@@ -24,12 +21,13 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow
-from support_cli import SECONDS, environment, program
-from support_drive import SAMPLES, Ports, demo_agent
+from support_cli import SECONDS, environment, program, run_here
+from support_drive import SAMPLES, Ports, demo_agent, live_agent
 
 _DEFAULTS: dict[str, Any] = {
     "place": "3",
     "assignments": (),
+    "request": None,
     "edit": False,
     "as_recorded": False,
     "force": False,
@@ -204,6 +202,32 @@ def test_a_request_that_is_not_valid_is_sent_with_force(send: Send, tmp_path: Pa
     assert sent_call(kept)[1][0]["message"]["more"] is True
 
 
+def test_the_request_of_a_file(send: Send, tmp_path: Path) -> None:
+    """As `--edit` would save it; `--set` applies to it."""
+    kept, file = tmp_path / "sent.a2a.db", tmp_path / "request.json"
+    message = {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "from a file"}]}
+    file.write_text(json.dumps({"message": message}))
+    assert send("3", record=kept, request=file, assignments=("message.parts[0].mediaType=text/plain",)) == 0
+    (request,) = sent_call(kept)[1]
+    assert request["message"]["parts"] == [{"text": "from a file", "mediaType": "text/plain"}]
+    for text, error in (("[1]", "is not a JSON object"), ("{", "is not JSON")):
+        file.write_text(text)
+        with pytest.raises(UserError, match=f"--request {file} {error}"):
+            send("3", request=file)
+    with pytest.raises(UserError, match=r"cannot read --request .*no such file"):
+        send("3", request=tmp_path / "gone")
+
+
+def test_labels_in_later_messages_of_a_live_call_are_refused(send: Send, tmp_path: Path) -> None:
+    """With the place of each: --set fills the first message only."""
+    changed = tmp_path / "labelled.a2a.jsonl"
+    words = ("export", "jsonl", SAMPLES / "live-bidi.a2a.jsonl", "-o", changed, "--redact", "regex:to Frankfurt")
+    assert run_here(tmp_path / "state", *words).code == 0
+    with pytest.raises(UserError, match=r"labels of secrets, .*: \$\.message\.parts\[0\]\.text of #2\.\d+$") as wrong:
+        run_send(send_options(**{**_DEFAULTS, "recording": changed, "upstream": "127.0.0.1:1", "place": "2"}))
+    assert wrong.value.hint == "choose another call: these cannot be filled"
+
+
 def test_a_stdio_call_names_the_command_that_sends_it(send: Send) -> None:
     with pytest.raises(UserError, match="was recorded over stdio") as wrong:
         send("1", "stdio")
@@ -259,7 +283,7 @@ def _http_agent() -> Iterator[tuple[int, list[bytes]]]:
 def test_typed_lines_are_further_messages_of_a_live_call(tmp_path: Path) -> None:
     """After the recorded ones, about the agent's task; the end of the input half-closes."""
     kept = tmp_path / "sent.a2a.db"
-    with _live_agent() as port:
+    with live_agent() as port:
         words = ("send", SAMPLES / "live-bidi.a2a.jsonl", "2", "--upstream", f"127.0.0.1:{port}", "--record", kept)
         line = [program("a2a-proxy"), *map(str, words), "--upstream-grpc", f"127.0.0.1:{port}"]
         line += ["--set", "message.parts[0].text=deploy both"]
@@ -282,32 +306,3 @@ def test_typed_lines_are_further_messages_of_a_live_call(tmp_path: Path) -> None
     ]
     assert [each["message"].get("taskId") for each in requests[3:]] == ["t-1", "t-1"]
     assert len({each["message"]["messageId"] for each in requests}) == 5
-
-
-@contextlib.contextmanager
-def _live_agent() -> Iterator[int]:
-    """An agent over gRPC that asks again after each message, and completes the task at the end of the client's
-    stream."""
-
-    def answer(state: str, text: str) -> bytes:
-        said = {"messageId": "a", "role": "ROLE_AGENT", "parts": [{"text": text}]}
-        update = {"taskId": "t-1", "contextId": "c-1", "status": {"state": f"TASK_STATE_{state}", "message": said}}
-        data: bytes = from_dict("1.0", "StreamResponse", {"statusUpdate": update}).SerializeToString()
-        return data
-
-    def live(requests: Iterator[bytes], _context: Any) -> Iterator[bytes]:
-        for data in requests:
-            yield answer("INPUT_REQUIRED", to_dict(parse("1.0", "SendMessageRequest", data))["message"]["messageId"])
-        yield answer("COMPLETED", "done")
-
-    handler = grpc.stream_stream_rpc_method_handler(live)
-    server = grpc.server(ThreadPoolExecutor(2))
-    server.add_generic_rpc_handlers(
-        (grpc.method_handlers_generic_handler("lf.a2a.v1.A2AService", {"SendLiveMessage": handler}),)
-    )
-    port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    try:
-        yield port
-    finally:
-        server.stop(None)

@@ -33,7 +33,7 @@ from a2a_proxy.rules.facts.partial_decode import (
     decode_status,
 )
 from a2a_proxy.rules.run import engine, gate
-from a2a_proxy.rules.schema.fast import json_1_0
+from a2a_proxy.rules.schema.fast.json_checks import JSON_1_0
 from support_rules import findings
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "recordings").glob("*.a2a.jsonl"))
@@ -240,7 +240,7 @@ def written(value: Any, twice: tuple[Any, ...] | None) -> str:
 @given(st.one_of(st.sampled_from(WHOLE), mutated()), st.booleans(), st.data())
 def test_quotes_are_counted_as_an_encoder_would(value: Any, rpc: bool, data: st.DataObject) -> None:
     """An escape makes an encoder count, and the verdict is the same; one more name is seen either way."""
-    check = json_1_0.RPC_EVENT if rpc else json_1_0.EVENT
+    check = JSON_1_0.check("event", enveloped=rpc)
     made = {"jsonrpc": "2.0", "id": data.draw(st.sampled_from([1, "1"])), "result": value} if rpc else value
     text = written(made, None)
     names = [path for path in places(made) if isinstance(path[-1], str)]

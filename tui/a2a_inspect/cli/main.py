@@ -113,7 +113,11 @@ def _read_plugins() -> tuple[Extension, ...]:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, help="With --web: listen on this port (default: a free one)."
 )
-@click.option("--write", is_flag=True, help="With --web: allow notes, bookmarks and exports (default: read-only).")
+@click.option(
+    "--write",
+    is_flag=True,
+    help="With --web: allow notes, exports, and calls that are sent again (default: read-only).",
+)
 def screen(recordings: tuple[Path, ...], in_browser: bool, port: int, write: bool) -> int:
     """Open the screen."""
     from a2a_inspect.data.recording_choice import resolve_recording

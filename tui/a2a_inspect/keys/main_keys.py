@@ -138,6 +138,14 @@ ROW_KEYS = (
         id="view.bookmark",
         tooltip="add or remove a bookmark",
     ),
+    Binding(
+        "S",
+        "call('call_sender.open_menu')",
+        "Send again",
+        show=False,
+        id="view.send",
+        tooltip="send the call to an agent again, as it was or edited",
+    ),
 )
 PANE_KEYS = (
     Binding(

@@ -13,6 +13,7 @@ from a2a_inspect.dialogs.filter_box import FilterBox
 from a2a_inspect.dialogs.help import Help
 from a2a_inspect.dialogs.note_box import NoteBox
 from a2a_inspect.dialogs.seek_box import SeekBox
+from a2a_inspect.dialogs.send_menu import AgentBox, SendMenu
 from a2a_inspect.dialogs.text_page import TextPage
 from a2a_inspect.keys.actions import KeyScope
 from a2a_inspect.keys.app_keys import APP_KEYS
@@ -23,6 +24,7 @@ from a2a_inspect.screens.lane_screen import LaneScreen
 from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.screens.plot_screen import PlotScreen
 from a2a_inspect.screens.replay_screen import JumpTo, ReplayScreen
+from a2a_inspect.screens.send_screen import SendScreen
 from a2a_inspect.screens.views_screen import ViewsScreen
 from a2a_inspect.widgets.branch_tree import BranchTree
 from a2a_inspect.widgets.detail import Detail
@@ -54,6 +56,9 @@ KEY_SCOPES = (
     KeyScope("Export menu", ExportMenu),
     KeyScope("Format menu", FormatMenu),
     KeyScope("Note", NoteBox),
+    KeyScope("Send menu", SendMenu),
+    KeyScope("Agent", AgentBox),
+    KeyScope("Call that is sent again", SendScreen),
     KeyScope("Findings by rule", FindingsScreen, (BranchTree,)),
     KeyScope("Plots", PlotScreen),
     KeyScope("Replay", ReplayScreen),

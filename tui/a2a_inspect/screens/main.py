@@ -15,6 +15,7 @@ The controllers, each of which uses only earlier ones:
 - `columns`: the columns of the list
 - `commands`: saved views and typed commands
 - `row_actions`: mark, compare, copy, export, note, bookmark
+- `call_sender`: send a call again
 - `other_screens`: swimlane, findings by rule, plots, replay
 """
 
@@ -33,6 +34,7 @@ from a2a_inspect.data.tree import TreeBranch
 from a2a_inspect.dialogs.filter_box import FilterBox
 from a2a_inspect.keys.main_keys import MAIN_KEYS
 from a2a_inspect.screens.actions import RowActions
+from a2a_inspect.screens.call_sender import CallSender
 from a2a_inspect.screens.columns import ListColumns
 from a2a_inspect.screens.commands import Commands
 from a2a_inspect.screens.filter import FilterController
@@ -104,6 +106,7 @@ class MainScreen(Screen[None]):
         self.columns = ListColumns(parts, self.filter)
         self.commands = Commands(parts, self.filter)
         self.row_actions = RowActions(parts, self.panes, self.filter)
+        self.call_sender = CallSender(parts, self.panes)
         self.other_screens = OtherScreens(parts, self.filter, open_replay)
 
     def compose(self) -> ComposeResult:

@@ -152,6 +152,8 @@ class SendOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     drive: DriveCommandOptions
     place: str
+    request: Path | None = None
+    """File with the request to send."""
     assignments: tuple[Assignment, ...] = ()
     edit: bool = False
     as_recorded: bool = False
@@ -171,7 +173,7 @@ def send_options(
     """Return the options of `send`. Raises UserError."""
     _check_target(typed["upstream"], typed["command"], binding, f"a2a-proxy send {typed['recording']} {typed['place']}")
     _check_timeout(timeout)
-    own = {name: typed.pop(name) for name in ("place", "edit", "as_recorded", "force", "diff")}
+    own = {name: typed.pop(name) for name in ("place", "request", "edit", "as_recorded", "force", "diff")}
     drive = DriveCommandOptions(
         credentials=parse_credentials(header),
         compare_policy=ComparePolicy(ignore=(("request",), ("findings",))),

@@ -131,9 +131,9 @@ def _edit_call(step: PlannedCall, options: SendOptions) -> PlannedCall:
     title = f"{step.place} {text.exchange_title(step.exchange)}"
     recorded = decode_request(step)
     edited = step
-    if options.assignments or options.edit:
+    if options.assignments or options.edit or options.request is not None:
         if recorded is None:
-            raise UserError(f"{title} is not an A2A request that can be edited", "leave --set and --edit out")
+            raise UserError(f"{title} is not an A2A request that can be edited", "leave out --set, --edit, --request")
         request = _edit_request(recorded, options)
         if request != recorded:
             edited = _replace_request(step, request, options, title)
@@ -148,7 +148,7 @@ def _edit_call(step: PlannedCall, options: SendOptions) -> PlannedCall:
 
 def _edit_request(recorded: dict[str, Any], options: SendOptions) -> dict[str, Any]:
     """Return the edited request. Raises UserError."""
-    request = copy.deepcopy(recorded)
+    request = copy.deepcopy(recorded) if options.request is None else _read_request(options.request)
     for each in options.assignments:
         try:
             set_member(request, each.path, each.value)
@@ -170,12 +170,28 @@ def _open_editor(request: dict[str, Any]) -> dict[str, Any]:
         ) from wrong
     if saved is None:
         raise UserError("the editor saved nothing, so nothing was sent", "to send the call as it was, leave --edit out")
+    return _parse_request(saved, "the edited request")
+
+
+def _read_request(path: Path) -> dict[str, Any]:
+    """Return the request of `--request`. Raises UserError."""
     try:
-        value = json.loads(saved)
-    except ValueError as wrong:
-        raise UserError(f"the edited request is not JSON: {wrong}", "edit it again; nothing was sent") from wrong
+        data = path.read_bytes()
+    except OSError as wrong:
+        hint = "name a file with the request as --edit shows it"
+        raise UserError(f"cannot read --request {path}: {(wrong.strerror or str(wrong)).lower()}", hint) from wrong
+    return _parse_request(data, f"--request {path}")
+
+
+def _parse_request(data: str | bytes, name: str) -> dict[str, Any]:
+    """Return the JSON object of an edited request. Raises UserError."""
+    hint = "edit it again; nothing was sent"
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError) as wrong:
+        raise UserError(f"{name} is not JSON: {wrong}", hint) from wrong
     if not isinstance(value, dict):
-        raise UserError("the edited request is not a JSON object", "edit it again; nothing was sent")
+        raise UserError(f"{name} is not a JSON object", hint)
     return value
 
 

@@ -12,8 +12,15 @@ from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.facts.partial_decode import GateResult
-from a2a_proxy.rules.schema.fast import json_0_3, json_1_0, proto_json_0_3
-from a2a_proxy.rules.schema.fast.common import Check
+from a2a_proxy.rules.schema.fast.json_checks import (
+    JSON_0_3,
+    JSON_1_0,
+    PROTO_JSON_0_3,
+    Check,
+    JsonChecks,
+    Subject,
+    check_empty,
+)
 from a2a_proxy.rules.schema.fast.protobuf import CHECKS
 
 MAX_CHECKED_BYTES = 16 * 1024
@@ -83,74 +90,42 @@ def _choose_check(kind: FrameKind, binding: Binding, dialect: Dialect, operation
     if kind is FrameKind.REQUEST:
         return _choose_request_check(binding, dialect, operation, method)
     if binding is Binding.WEBHOOK:
-        return json_1_0.EVENT if kind is FrameKind.EVENT and dialect in _V1_DIALECTS else None
+        return JSON_1_0.check("event") if kind is FrameKind.EVENT and dialect in _V1_DIALECTS else None
     found = OPERATION_BY_NAME.get(operation)
     if found is None or kind not in _CHECKED_KINDS:
         return None
-    answer = ResponseKind.STREAM if kind is FrameKind.EVENT else found.answer
-    if binding in ENVELOPE:
-        if dialect in _V1_DIALECTS and "/" not in method:
-            return _V1_RPC_CHECKS.get(answer)
-        return _OLD_RPC_CHECKS.get(answer) if dialect in _OLD_DIALECTS and "/" in method else None
-    if binding is not Binding.REST:
-        return None
-    return (
-        _V1_REST_CHECKS.get(answer)
-        if dialect in _V1_DIALECTS
-        else _OLD_REST_CHECKS.get(answer)
-        if dialect is Dialect.V0_3
-        else None
-    )
+    subject = _ANSWERS.get(ResponseKind.STREAM if kind is FrameKind.EVENT else found.answer)
+    form = _choose_form(binding, dialect, method)
+    return form.check(subject, enveloped=binding in ENVELOPE) if form is not None and subject is not None else None
 
 
 def _choose_request_check(binding: Binding, dialect: Dialect, operation: str, method: str) -> Check | None:
     """Return the check for a request that only names a task, or sends a message without further options."""
-    if binding is Binding.REST and dialect in _V1_DIALECTS:
-        return (
-            json_1_0.SEND
-            if operation in _SEND_OPERATIONS
-            else json_1_0.EMPTY
-            if operation in _TASK_ID_OPERATIONS
-            else None
-        )
-    if binding is Binding.REST:
-        return proto_json_0_3.SEND if dialect is Dialect.V0_3 and operation in _SEND_OPERATIONS else None
-    if binding not in ENVELOPE or dialect not in (_OLD_DIALECTS if "/" in method else _V1_DIALECTS):
+    form, enveloped = _choose_form(binding, dialect, method), binding in ENVELOPE
+    if form is None:
         return None
-    if "/" in method:
-        return (
-            json_0_3.RPC_SEND
-            if operation in _SEND_OPERATIONS
-            else json_0_3.RPC_BY_ID
-            if operation in _TASK_ID_OPERATIONS
-            else None
-        )
-    return (
-        json_1_0.RPC_SEND
-        if operation in _SEND_OPERATIONS
-        else json_1_0.RPC_BY_ID
-        if operation in _TASK_ID_OPERATIONS
-        else None
-    )
+    if operation in _SEND_OPERATIONS:
+        return form.check("send", enveloped=enveloped)
+    if operation not in _TASK_ID_OPERATIONS:
+        return None
+    if enveloped:
+        return form.check("task id", enveloped=True)
+    return check_empty if form is JSON_1_0 else None
 
 
-_V1_RPC_CHECKS = {
-    ResponseKind.STREAM: json_1_0.RPC_EVENT,
-    ResponseKind.SEND: json_1_0.RPC_SENT,
-    ResponseKind.TASK: json_1_0.RPC_TASK,
-}
-_OLD_RPC_CHECKS = {
-    ResponseKind.STREAM: json_0_3.RPC_EVENT,
-    ResponseKind.SEND: json_0_3.RPC_SENT,
-    ResponseKind.TASK: json_0_3.RPC_TASK,
-}
-_V1_REST_CHECKS = {
-    ResponseKind.STREAM: json_1_0.EVENT,
-    ResponseKind.SEND: json_1_0.SENT,
-    ResponseKind.TASK: json_1_0.TASK,
-}
-_OLD_REST_CHECKS = {
-    ResponseKind.STREAM: proto_json_0_3.EVENT,
-    ResponseKind.SEND: proto_json_0_3.SENT,
-    ResponseKind.TASK: proto_json_0_3.TASK,
+def _choose_form(binding: Binding, dialect: Dialect, method: str) -> JsonChecks | None:
+    """Return the checks for the form of JSON in which a dialect is spoken on a binding."""
+    if binding in ENVELOPE:
+        if "/" in method:
+            return JSON_0_3 if dialect in _OLD_DIALECTS else None
+        return JSON_1_0 if dialect in _V1_DIALECTS else None
+    if binding is not Binding.REST:
+        return None
+    return JSON_1_0 if dialect in _V1_DIALECTS else PROTO_JSON_0_3 if dialect is Dialect.V0_3 else None
+
+
+_ANSWERS: dict[ResponseKind, Subject] = {
+    ResponseKind.STREAM: "event",
+    ResponseKind.SEND: "sent",
+    ResponseKind.TASK: "task",
 }

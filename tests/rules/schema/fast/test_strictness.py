@@ -15,8 +15,7 @@ import pytest
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, StatusSummary, decode_artifacts, decode_status
-from a2a_proxy.rules.schema.fast import json_0_3, json_1_0, proto_json_0_3
-from a2a_proxy.rules.schema.fast.common import Check
+from a2a_proxy.rules.schema.fast.json_checks import JSON_0_3, JSON_1_0, PROTO_JSON_0_3, Check, check_empty
 
 FREE = {"a": ["b", None]}
 UTC = "2026-01-01T00:00:00.000Z"
@@ -91,38 +90,38 @@ PROTO_SEND = {
 }
 
 CASES: dict[str, tuple[Check, dict[str, Any]]] = {
-    "1.0-status": (json_1_0.EVENT, STATUS_1_0),
-    "1.0-chunk": (json_1_0.EVENT, CHUNK_1_0),
-    "1.0-data": (json_1_0.EVENT, DATA_1_0),
-    "1.0-task": (json_1_0.EVENT, {"task": TASK_1_0}),
-    "1.0-message": (json_1_0.EVENT, {"message": ANSWER_1_0}),
-    "1.0-sent-task": (json_1_0.SENT, {"task": TASK_1_0}),
-    "1.0-sent-message": (json_1_0.SENT, {"message": ANSWER_1_0}),
-    "1.0-one-task": (json_1_0.TASK, TASK_1_0),
-    "1.0-send": (json_1_0.SEND, SEND_1_0),
-    "1.0-empty": (json_1_0.EMPTY, {}),
-    "1.0-rpc-status": (json_1_0.RPC_EVENT, rpc(result=STATUS_1_0)),
-    "1.0-rpc-numbered": (json_1_0.RPC_EVENT, rpc(id=1, result=CHUNK_1_0)),
-    "1.0-rpc-sent": (json_1_0.RPC_SENT, rpc(result={"message": ANSWER_1_0})),
-    "1.0-rpc-task": (json_1_0.RPC_TASK, rpc(result=TASK_1_0)),
-    "1.0-rpc-send": (json_1_0.RPC_SEND, rpc(method="SendMessage", params=SEND_1_0)),
-    "1.0-rpc-id": (json_1_0.RPC_BY_ID, rpc(method="GetTask", params={"id": "t1"})),
-    "0.3-status": (json_0_3.RPC_EVENT, rpc(result=OLD_STATUS)),
-    "0.3-chunk": (json_0_3.RPC_EVENT, rpc(result=OLD_CHUNK)),
-    "0.3-task": (json_0_3.RPC_EVENT, rpc(result=OLD_TASK)),
-    "0.3-message": (json_0_3.RPC_EVENT, rpc(result=OLD_ANSWER)),
-    "0.3-sent-task": (json_0_3.RPC_SENT, rpc(result=OLD_TASK)),
-    "0.3-sent-message": (json_0_3.RPC_SENT, rpc(result=OLD_ANSWER)),
-    "0.3-one-task": (json_0_3.RPC_TASK, rpc(result=OLD_TASK)),
-    "0.3-send": (json_0_3.RPC_SEND, rpc(method="message/send", params=OLD_SEND)),
-    "0.3-id": (json_0_3.RPC_BY_ID, rpc(method="tasks/get", params={"id": "t1"})),
-    "0.3-rest-status": (proto_json_0_3.EVENT, PROTO_STATUS),
-    "0.3-rest-chunk": (proto_json_0_3.EVENT, PROTO_CHUNK),
-    "0.3-rest-task": (proto_json_0_3.EVENT, {"task": PROTO_TASK}),
-    "0.3-rest-message": (proto_json_0_3.EVENT, {"message": PROTO_ANSWER}),
-    "0.3-rest-sent": (proto_json_0_3.SENT, {"task": PROTO_TASK}),
-    "0.3-rest-one-task": (proto_json_0_3.TASK, PROTO_TASK),
-    "0.3-rest-send": (proto_json_0_3.SEND, PROTO_SEND),
+    "1.0-status": (JSON_1_0.check("event"), STATUS_1_0),
+    "1.0-chunk": (JSON_1_0.check("event"), CHUNK_1_0),
+    "1.0-data": (JSON_1_0.check("event"), DATA_1_0),
+    "1.0-task": (JSON_1_0.check("event"), {"task": TASK_1_0}),
+    "1.0-message": (JSON_1_0.check("event"), {"message": ANSWER_1_0}),
+    "1.0-sent-task": (JSON_1_0.check("sent"), {"task": TASK_1_0}),
+    "1.0-sent-message": (JSON_1_0.check("sent"), {"message": ANSWER_1_0}),
+    "1.0-one-task": (JSON_1_0.check("task"), TASK_1_0),
+    "1.0-send": (JSON_1_0.check("send"), SEND_1_0),
+    "1.0-empty": (check_empty, {}),
+    "1.0-rpc-status": (JSON_1_0.check("event", enveloped=True), rpc(result=STATUS_1_0)),
+    "1.0-rpc-numbered": (JSON_1_0.check("event", enveloped=True), rpc(id=1, result=CHUNK_1_0)),
+    "1.0-rpc-sent": (JSON_1_0.check("sent", enveloped=True), rpc(result={"message": ANSWER_1_0})),
+    "1.0-rpc-task": (JSON_1_0.check("task", enveloped=True), rpc(result=TASK_1_0)),
+    "1.0-rpc-send": (JSON_1_0.check("send", enveloped=True), rpc(method="SendMessage", params=SEND_1_0)),
+    "1.0-rpc-id": (JSON_1_0.check("task id", enveloped=True), rpc(method="GetTask", params={"id": "t1"})),
+    "0.3-status": (JSON_0_3.check("event", enveloped=True), rpc(result=OLD_STATUS)),
+    "0.3-chunk": (JSON_0_3.check("event", enveloped=True), rpc(result=OLD_CHUNK)),
+    "0.3-task": (JSON_0_3.check("event", enveloped=True), rpc(result=OLD_TASK)),
+    "0.3-message": (JSON_0_3.check("event", enveloped=True), rpc(result=OLD_ANSWER)),
+    "0.3-sent-task": (JSON_0_3.check("sent", enveloped=True), rpc(result=OLD_TASK)),
+    "0.3-sent-message": (JSON_0_3.check("sent", enveloped=True), rpc(result=OLD_ANSWER)),
+    "0.3-one-task": (JSON_0_3.check("task", enveloped=True), rpc(result=OLD_TASK)),
+    "0.3-send": (JSON_0_3.check("send", enveloped=True), rpc(method="message/send", params=OLD_SEND)),
+    "0.3-id": (JSON_0_3.check("task id", enveloped=True), rpc(method="tasks/get", params={"id": "t1"})),
+    "0.3-rest-status": (PROTO_JSON_0_3.check("event"), PROTO_STATUS),
+    "0.3-rest-chunk": (PROTO_JSON_0_3.check("event"), PROTO_CHUNK),
+    "0.3-rest-task": (PROTO_JSON_0_3.check("event"), {"task": PROTO_TASK}),
+    "0.3-rest-message": (PROTO_JSON_0_3.check("event"), {"message": PROTO_ANSWER}),
+    "0.3-rest-sent": (PROTO_JSON_0_3.check("sent"), {"task": PROTO_TASK}),
+    "0.3-rest-one-task": (PROTO_JSON_0_3.check("task"), PROTO_TASK),
+    "0.3-rest-send": (PROTO_JSON_0_3.check("send"), PROTO_SEND),
 }
 EACH = pytest.mark.parametrize(("check", "template"), CASES.values(), ids=CASES)
 Path = tuple[str | int, ...]
@@ -287,7 +286,7 @@ def test_a_part_of_1_0_has_one_content() -> None:
 @pytest.mark.parametrize("name", [name for name in CASES if "rpc" not in name and name.count("-") == 1])
 def test_an_event_of_1_0_has_one_member(name: str) -> None:
     check, template = CASES[name]
-    if check is json_1_0.EVENT:
+    if check is JSON_1_0.check("event"):
         assert not check(b"{}")
         for other, (its_check, its_template) in CASES.items():
             if its_check is check and its_template.keys() != template.keys():
@@ -297,8 +296,11 @@ def test_an_event_of_1_0_has_one_member(name: str) -> None:
 @pytest.mark.parametrize(
     ("check", "template"),
     [
-        (json_1_0.EVENT, {"artifactUpdate": with_chunk({"text": "x"})}),
-        (json_0_3.RPC_EVENT, rpc(result=with_chunk({"kind": "text", "text": "x"}, kind="artifact-update"))),
+        (JSON_1_0.check("event"), {"artifactUpdate": with_chunk({"text": "x"})}),
+        (
+            JSON_0_3.check("event", enveloped=True),
+            rpc(result=with_chunk({"kind": "text", "text": "x"}, kind="artifact-update")),
+        ),
     ],
     ids=["1.0", "0.3"],
 )

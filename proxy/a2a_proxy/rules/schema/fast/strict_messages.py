@@ -15,19 +15,12 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from a2a_proto import SchemaSet, message_class
+from a2a_proto.shapes.shape import camel_case
+from a2a_proxy.rules.schema.fast.plain_objects import PLAIN_MEMBERS
 
-_FIELDS: dict[str, str] = {
-    "Task": "id! context_id! status! artifacts history metadata generation",
-    "TaskStatus": "state! message update timestamp",
-    "Part": "text!",
-    "Message": "message_id! context_id task_id role! parts! content! metadata",
-    "Artifact": "artifact_id! name description parts! metadata",
-    "TaskStatusUpdateEvent": "task_id! context_id! status! final metadata generation",
-    "TaskArtifactUpdateEvent": "task_id! context_id! artifact! append last_chunk metadata generation",
-    "StreamResponse": "task message msg status_update artifact_update",
-    "SendMessageResponse": "task message msg",
-}
-"""Fields of each twin; `!` marks a required field. A list with `!` has exactly one element."""
+_FIELDS = PLAIN_MEMBERS | {"Part": "text!"}
+"""Fields of each twin by their JSON names in snake case; `!` marks a required field. A list with `!` has exactly one
+element."""
 _ROLES = {"Message": ("Role", (1, 2)), "AgentMessage": ("AgentRole", (2,)), "AgentAnswer": ("AgentRole", (2,))}
 _SAYS = {"TaskStatus": "AgentMessage", "StreamResponse": "AgentAnswer", "SendMessageResponse": "AgentAnswer"}
 """Messages that contain an agent's message, each with the twin used for it; an answer's message needs a context."""
@@ -80,13 +73,13 @@ def _gather_messages(descriptor: Any, found: dict[str, Any]) -> None:
 
 
 def _copy_message(made: DescriptorProto, descriptor: Any, name: str) -> None:
-    fields = {word.rstrip("!"): word.endswith("!") for word in _FIELDS[descriptor.name].split()}
+    fields = {camel_case(word.rstrip("!")): word.endswith("!") for word in _FIELDS[descriptor.name].split()}
     if descriptor.name.endswith("Response"):
         made.oneof_decl.add(name="payload")
     for field in descriptor.fields:
-        if field.name not in fields:
+        if field.json_name not in fields:
             continue
-        required = fields[field.name] or (name == "AgentAnswer" and field.name == "context_id")
+        required = fields[field.json_name] or (name == "AgentAnswer" and field.name == "context_id")
         many = field.is_repeated and not required
         label = _LABEL.LABEL_REQUIRED if required else _LABEL.LABEL_REPEATED if many else _LABEL.LABEL_OPTIONAL
         one = made.field.add(name=field.name, number=field.number, type=field.type, label=label)
