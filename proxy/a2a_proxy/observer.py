@@ -45,6 +45,8 @@ _CARD_EVENT = EventKind.CARD
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
 _REDACTION_GROUP = 8
 """Frames whose payloads are searched for secrets in one pass."""
+_OWN_ANSWER = -1
+"""The place of a fault that made the proxy respond: it concerns the next frame of the proxy."""
 _MAX_MARKS = 10_000
 """Faults of one connection whose events have not been decoded; the oldest is forgotten first."""
 
@@ -86,12 +88,13 @@ class _ObservedConnection:
 
     def mark_frame(self, frame: Frame) -> Frame:
         """Return a frame with the notes of the faults that concern it."""
-        if frame.direction is Direction.TO_AGENT or frame.ours:
+        if frame.direction is Direction.TO_AGENT:
             return frame
-        notes = [note for place, note in self.marks if frame.start <= place < frame.end]
+        begin, end = (_OWN_ANSWER, _OWN_ANSWER + 1) if frame.ours else (frame.start, frame.end)
+        notes = [note for place, note in self.marks if begin <= place < end]
         if not notes:
             return frame
-        self.marks = [each for each in self.marks if not frame.start <= each[0] < frame.end]
+        self.marks = [each for each in self.marks if not begin <= each[0] < end]
         return msgspec.structs.replace(frame, note="; ".join(filter(None, (frame.note, *notes))))
 
     @classmethod

@@ -141,6 +141,8 @@ class SessionFile(msgspec.Struct, frozen=True):
     only."""
     live: LiveMode = "auto"
     """Payload family of SendLiveMessage: `bidi`, `1975`, `2153`, or `auto` to detect it from the bytes."""
+    faults: tuple[str, ...] = ()
+    """Faults that the proxy makes on purpose, as the user wrote them."""
     card_keys: str = ""
     """Path of the file of keys that verify signatures of cards; empty if none are verified. Keys are not stored."""
 

@@ -235,6 +235,7 @@ class ProxyRun:
         path = self._config.record or file_layout.recordings_dir() / recording_name(started)
         if self._config.record is not None:
             file_layout.remember_recording(path)
+        faults = self._config.editing.faults
         return SessionFile(
             recording=str(path.absolute()),
             pid=os.getpid(),
@@ -243,6 +244,7 @@ class ProxyRun:
             command=self.command,
             redact=self._config.redact,
             live=self._config.live,
+            faults=() if faults is None else tuple(each.text for each in faults.faults),
             card_keys=str(self._config.card_keys.absolute()) if self._config.card_keys is not None else "",
         )
 

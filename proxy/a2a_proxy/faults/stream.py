@@ -81,6 +81,7 @@ class StreamFaults:
             self._held += [raw] * copies
             return self.finish() if self.held_bytes > MAX_HELD_BYTES else []
         before = self.finish() if self._held else []
+        copies = max(copies, bool(given_up))
         pieces = [FaultPiece(raw, delay if not copy else 0.0, given_up) for copy in range(copies)]
         return [*before, *pieces]
 

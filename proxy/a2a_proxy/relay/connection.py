@@ -291,6 +291,8 @@ class ProxyConnection:
         self._editing: ConnectionEditing | None = None
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
+        self._first_agent_data = b""
+        """Bytes that the agent sent before the client, if faults must see them."""
         self._unverified_data: bytearray | None = None
         """All bytes of the client while the agent has not proved to speak HTTP/2."""
 
@@ -435,10 +437,12 @@ class ProxyConnection:
         listen = tcp.socket_name(self.client.transport, "sockname")
         self._edit_plan = self._listener.plan_edits(self._upstream, listen, tls=self.client.tls)
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
+        if self._edit_plan is not None and self._edit_plan.faults is not None:
+            self.agent.forward = self._hold_agent_data
         if self._held_data:
             data = b"".join(self._held_data)
             self._held_data.clear()
-            self.record_edits(self.client.forward(data))
+            self._record_late_edits(self.client.forward(data) or [])
         if self.client.fin_received:
             self._pass_eof(self.client)
         elif not self.agent.is_full:
@@ -469,7 +473,14 @@ class ProxyConnection:
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._forward_unverified, to_agent)
             self.agent.forward = partial(self._verify_http2, to_agent, to_client)
+        if self._first_agent_data:  # SETTINGS, which faults must see too
+            self.record_edits(self.agent.forward(self._first_agent_data))
+            self._first_agent_data = b""
         return self.client.forward(begin)
+
+    def _hold_agent_data(self, data: bytes) -> None:
+        """Hold what the agent sends before the client, until the protocol is known."""
+        self._first_agent_data += data
 
     def _make_editing(self, http2: bool, plan: EditPlan, plain: tuple[Write, Write]) -> ConnectionEditing:
         guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
@@ -479,7 +490,7 @@ class ProxyConnection:
         from a2a_proxy.relay.fault_editing import FaultEditing, make_fault_editor
 
         faulty = make_fault_editor(http2, plan, plan.faults)
-        return FaultEditing(faulty, loop, work, guarded, self.record_edits, self._delay_reading)
+        return FaultEditing(faulty, loop, work, guarded, self._record_late_edits, self._delay_reading)
 
     def _tell_proxy_client(self, begin: bytes) -> None:
         """Tell the user that a client takes a listener for a forward proxy; the agent answers it."""
@@ -500,6 +511,11 @@ class ProxyConnection:
         for fact in facts:
             if fact.kind == "fault" and (data := encode_edit_record(fact)) is not None:
                 self.context.append(_EDIT, fact.direction, self.number, at, data)
+
+    def _record_late_edits(self, facts: list[EditFact]) -> None:
+        """Record edits of bytes that are in the journal already."""
+        self.record_faults(facts, self.context.clock())
+        self.record_edits(facts)
 
     def record_edits(self, facts: list[EditFact] | None) -> None:
         """Append EDIT records and show notes for an editor's results, and remove an editor that has ended. Faults of
@@ -604,6 +620,9 @@ class ProxyConnection:
         if leg is self.client and self._first_bytes:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
+        if leg is self.agent and self._first_agent_data:
+            begin, self._first_agent_data = self._first_agent_data, b""
+            self.client.write(begin)
         if self._editing is not None:
             self.record_edits(self._editing.feed_eof(leg.direction))
 

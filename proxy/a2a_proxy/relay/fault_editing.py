@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable
 
 from a2a_proxy.faults.plan import FaultPlan
@@ -36,6 +37,12 @@ class FaultEditing(ConnectionEditing):
             self._is_delaying = delays
             self._delay(Direction.TO_CLIENT, delays)
         return facts
+
+
+def load_stages() -> None:
+    """Load all that faults need, because the first call would wait for it."""
+    for name in ("http1_faults", "http2_faults"):
+        importlib.import_module(f"a2a_proxy.relay.edits.{name}")
 
 
 def make_fault_editor(http2: bool, plan: EditPlan, faults: FaultPlan) -> FaultEditor:

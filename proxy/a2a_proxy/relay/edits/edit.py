@@ -82,6 +82,8 @@ class EditPlan(msgspec.Struct, frozen=True):
         return self.authority is not None or self.cards is not None or self.trace is not None
 
 
+OWN_ANSWER = -1
+"""The offset of a `fault` that makes the proxy respond."""
 EditKind = Literal[
     "host", "authority", "traceparent", "card", "card-request", "untouched", "ended", "fault", "fault-end", "answer"
 ]

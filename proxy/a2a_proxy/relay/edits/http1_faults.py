@@ -21,7 +21,7 @@ from a2a_proxy.protocol.bindings.webhook import is_pushed_event
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import CARD_OPERATION, JSONRPC_METHODS, STREAMING_OPERATIONS
 from a2a_proxy.protocol.rest_path import match_request_line
-from a2a_proxy.relay.edits.edit import EditFact, Output
+from a2a_proxy.relay.edits.edit import OWN_ANSWER, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import encode_http1_failure
 from a2a_proxy.relay.edits.fault_events import (
     MAX_MESSAGE_BYTES,
@@ -303,6 +303,8 @@ class Http1Faults:
         if fault.verb == "reset":
             self._end(fault.text, "reset", call.number, reset=True)
             return
+        note = describe_mark("answered", fault.text)
+        self._facts.append(EditFact(_TO_CLIENT, "fault", OWN_ANSWER, {"note": note}))
         call.answer = encode_http1_failure(fault, rpc_id, streaming=call.streaming, head=call.head)
 
     def _release(self, out: list[bytes]) -> None:

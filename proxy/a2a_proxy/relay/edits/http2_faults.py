@@ -21,9 +21,10 @@ from a2a_proxy.faults.stream import FaultPiece, StreamFaults
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.operations import GRPC_METHODS
-from a2a_proxy.relay.edits.edit import EditFact, Output
+from a2a_proxy.relay.edits.edit import OWN_ANSWER, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import make_grpc_failure
-from a2a_proxy.relay.edits.fault_events import MAX_MESSAGE_BYTES, PREFIX_SIZE, GrpcEvents
+from a2a_proxy.relay.edits.fault_events import MAX_MESSAGE_BYTES
+from a2a_proxy.relay.edits.fault_messages import PREFIX_SIZE, GrpcEvents
 from a2a_proxy.relay.edits.fault_output import TimedQueue
 from a2a_proxy.relay.edits.hpack_literals import never_indexed_fields
 from a2a_proxy.relay.edits.http2_frames import (
@@ -351,6 +352,8 @@ class Http2Faults:
         encoded = encode_fields(make_grpc_failure(fault), frozenset())
         # RFC 9113 8.1: a server that does not need the rest of the request resets the stream with NO_ERROR.
         rest = b"" if ended else encode_frame(RST_STREAM, 0, stream.number, _NO_ERROR.to_bytes(4))
+        note = describe_mark("answered", fault.text)
+        self._facts.append(EditFact(_TO_CLIENT, "fault", OWN_ANSWER, {"note": note}))
         self._facts.append(EditFact(_TO_CLIENT, "answer", 0, {"data": encode_block(block, encoded)}))
         self._out[_TO_CLIENT].append(self._sides[_TO_CLIENT].writer.make_frames(block, encoded) + rest)
         self._end_stream(stream)
