@@ -23,17 +23,20 @@ from a2a_proxy.model.chunk import (
 )
 from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.model.wire import Control, Cut, WireEvent
 from a2a_proxy.protocol.conversation import ConnectionConversation, SessionContext
 from a2a_proxy.protocol.event import decode_payload
+from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
 from a2a_proxy.protocol.task import TaskTracker
 from a2a_proxy.redaction import Redactor
 from a2a_proxy.redaction.metadata_only import withhold_payload
-from a2a_proxy.rules.run.engine import Engine, FrameOrEnd
+from a2a_proxy.rules.facts.partial_decode import GateResult
+from a2a_proxy.rules.run.engine import NO_CHECKS, Engine, FrameOrEnd
+from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for, read_strings
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
@@ -41,7 +44,7 @@ _OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
 _TLS_REASON, _HANDSHAKE_FAILED = b"TLS ", b"TLS handshake failed: "
 """How the texts of RESET records begin that name a reason of TLS."""
 _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
-_CARD_EVENT = EventKind.CARD
+_CARD_EVENT, _STATUS, _EVENT = EventKind.CARD, EventKind.STATUS, FrameKind.EVENT
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
 _REDACTION_GROUP = 8
 """Frames whose payloads are searched for secrets in one pass."""
@@ -421,6 +424,7 @@ class Observer:
         """Redact the frames, apply them to tasks and segments, judge them and append them to `out`, in small groups.
 
         No code after this sees a secret. Frames that follow one with a secret in the same group are examined singly.
+        Status updates, the most common frames, are decoded once, for redaction and for the rules.
         """
         for start in range(0, len(frames), _REDACTION_GROUP):
             self._deliver_group(connection, frames[start : start + _REDACTION_GROUP], out)
@@ -441,21 +445,35 @@ class Observer:
             connection.client_ports,
         )
         changed, find_exchange = connection.conversation.changed_exchanges, connection.conversation.find_exchange
-        source, sieved = _RedactedSource(connection, redact), redact.sieve_frames(frames)
+        source, number, exchange, checks = _RedactedSource(connection, redact), 0, None, NO_CHECKS
+        views: list[tuple[ExchangeState | None, Checks, GateResult | None]] = []
+        strings: list[tuple[bytes, ...] | None] = []
         for frame in frames:
+            if frame.exchange != number:
+                number = frame.exchange
+                exchange = (changed.get(number) or find_exchange(number)) if number else None
+                checks = checks_for(exchange) if exchange is not None else NO_CHECKS
+            if exchange is not None and type(frame) is Frame and frame.kind is _EVENT and frame.event is _STATUS:
+                update = check_payload(frame, exchange, checks)
+                views.append((exchange, checks, update))
+                strings.append(read_strings(frame, update))
+            else:
+                views.append((exchange, checks, None))
+                strings.append(None)
+        sieved = redact.sieve_frames(frames, strings)
+        for frame, (exchange, checks, checked), known in zip(frames, views, strings, strict=True):
             if type(frame) is not Frame:
                 out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
                 continue
             if connection.marks:
                 frame = connection.mark_frame(frame)
-            number = frame.exchange
-            exchange = (changed.get(number) or find_exchange(number)) if number else None
+            raw = frame
             if frame.event is _CARD_EVENT:
                 if exchange is not None and not frame.ours:
                     exchange.card_signatures = self.card_verifier.read_frame(frame, exchange.binding)
                 if isinstance(card := decode_payload(frame.payload, frame.schema), dict):
                     redact.learn_card(card)
-            frame = redact_frame(frame, exchange, sieved)
+            frame = redact_frame(frame, exchange, sieved, known)
             if exchange is not None:
                 if forwarded and exchange.binding is Binding.OTHER:  # clients send all their HTTP to a forward proxy
                     frame = withhold_payload(frame)
@@ -466,7 +484,7 @@ class Observer:
             if held is None:
                 rules.on_frame(frame, source, out)
             else:
-                held.append((frame, source))
+                held.append((frame, source, checked if frame is raw else None, checks))
 
     def hold_rules(self) -> None:
         """Hold frames back from the rules until `judge_held` is called.

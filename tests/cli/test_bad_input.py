@@ -57,6 +57,22 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         (("--listen", ":0"), "--upstream is missing"),
         (("--upstream", "localhost:1"), "--listen is missing"),
         ((*PAIR, "--listen", ":0"), "2 --listen but 1 --upstream"),
+        ((*PAIR, "--webhooks", "9100"), "--webhooks: cannot listen on '9100': no port"),
+        (("--forward", ":0", "--webhooks", ":0"), "--webhooks has no effect without --listen"),
+        ((*PAIR, "--webhook-url", "http://p"), "--webhook-url has no effect without --webhooks"),
+        ((*PAIR, "--webhooks", ":0", "--webhook-url", "p:9100"), "--webhook-url p:9100 is no http:// or https:// URL"),
+        (
+            (*PAIR, "--webhooks", ":0", "--webhook-url", "http://0.0.0.0:1"),
+            "no agent can connect to --webhook-url http://0.0.0.0:1",
+        ),
+        (
+            (*PAIR, "--webhooks", ":0", "--upstream-proxy", "http://proxy:3128"),
+            "--webhooks with --upstream-proxy needs --webhook-url",
+        ),
+        (
+            ("--listen", "127.0.0.1:9100", "--upstream", "a:1", "--webhooks", "127.0.0.1:9100"),
+            "--listen 127.0.0.1:9100 and --webhooks 127.0.0.1:9100 are the same port",
+        ),
         ((*PAIR, "--name", "desk", "--name", "clerk"), "1 --listen but 2 --name"),
         ((*PAIR, "--name", "de\nsk"), "--name de\u240ask is not a name"),
         ((*PAIR, "--name", "d" * 101), "--name dddddddddddddddddddd\u2026 is not a name"),

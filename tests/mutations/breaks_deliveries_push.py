@@ -28,7 +28,7 @@ def delivered(talk: Talk) -> None:
         lambda asked: asked.setdefault("configuration", {}).update(taskPushNotificationConfig=CONFIG)
     )
     pattern = next(each for each in talk.exchanges if each.method == "GET" and not each.requests)
-    for event in stream.answers:
+    for number, event in enumerate(stream.answers, 1):
         made = talk.add(pattern, after=stream)
         made.method, made.target, made.authority = "POST", "/hook", "client.example.com"
         made.upstream, made.status, made.answers = "https://client.example.com", 200, []
@@ -39,12 +39,12 @@ def delivered(talk: Talk) -> None:
             [b"Authorization", b"Bearer cr3dentials-of-this-hook"],
         ]
         made.reply_headers = []
-        made.started = event.at + MS // 10
+        made.started = event.at + number * MS
         made.answered = made.ended = made.started + MS // 10
         made.requests = [Msg(b"", made.started, "json")]
         value = event.value
         made.requests[0].put(value.get("result", value))
-    talk.length += 60 * SECOND
+    talk.length += 800 * SECOND
 
 
 def of_kind(talk: Talk, name: str) -> Ex:
@@ -90,3 +90,94 @@ def a_delivery_is_no_json_by_its_type(talk: Talk) -> Iterator[Want]:
     call = deliveries(talk)[1]
     call.set("Content-Type", "text/plain")
     yield Want("A2A-PUSH-008", call, call.requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def the_receiver_refuses_a_delivery(talk: Talk) -> Iterator[Want]:
+    """The agent does not try again."""
+    call = deliveries(talk)[1]
+    call.status = 503
+    yield Want("A2A-PUSH-010", call)
+
+
+@mutation(*SDK, prepare=delivered)
+def the_second_attempt_fails_too(talk: Talk) -> Iterator[Want]:
+    """Only the last attempt is judged."""
+    call = deliveries(talk)[-1]
+    call.status = 503
+    yield Want("A2A-PUSH-010", talk.add(call, after=call, pause=SECOND))
+
+
+@mutation(*SDK, prepare=delivered)
+def the_end_is_delivered_first(talk: Talk) -> Iterator[Want]:
+    """Only the last event has a terminal state."""
+    first, last = deliveries(talk)[0], deliveries(talk)[-1]
+    body, end = first.requests[0].value, last.requests[0].value
+    first.requests[0].put(end)
+    last.requests[0].put(body)
+    for call in deliveries(talk)[1:]:
+        yield Want("A2A-PUSH-012", call, call.requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def an_event_is_delivered_twice(talk: Talk) -> Iterator[Want]:
+    """Both are acknowledged."""
+    call = deliveries(talk)[-1]
+    again = talk.add(call, after=call, pause=SECOND)
+    yield Want("A2A-PUSH-013", again, again.requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def the_agent_tries_again_and_again(talk: Talk) -> Iterator[Want]:
+    """Each second, until it works."""
+    call = deliveries(talk)[-1]
+    attempts = [call]
+    for _ in range(5):
+        attempts[-1].status = 503
+        attempts.append(talk.add(call, after=attempts[-1], pause=SECOND))
+    attempts[-1].status = 200
+    yield Want("A2A-PUSH-018", attempts[3], attempts[3].requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def an_event_is_delivered_again_much_later(talk: Talk) -> Iterator[Want]:
+    """An attacker may have recorded it."""
+    call = deliveries(talk)[-1]
+    again = talk.add(call, after=call, pause=700 * SECOND)
+    yield Want("A2A-PUSH-013", again, again.requests[0])
+    yield Want("A2A-PUSH-019", again, again.requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def a_delivery_comes_from_elsewhere(talk: Talk) -> Iterator[Want]:
+    """From an address that the agent has not used."""
+    call = deliveries(talk)[-1]
+    call.client = "192.0.2.7"
+    yield Want("A2A-PUSH-019", call, call.requests[0])
+
+
+@mutation("generations", prepare=delivered)
+def the_deliveries_are_late(talk: Talk) -> Iterator[Want]:
+    """All of them, after the end of the stream."""
+    found = deliveries(talk)
+    end = found[-1].ended
+    for number, call in enumerate(found):
+        call.started = call.answered = call.ended = end + (number + 1) * 10 * MS
+        call.requests[0].at = call.started
+    yield Want("A2A-GEN-022", found[0], found[0].requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def an_event_is_delivered_elsewhere(talk: Talk) -> Iterator[Want]:
+    """To a URL that no configuration has."""
+    call = deliveries(talk)[1]
+    call.target = "/another-hook"
+    yield Want("A2A-PUSH-009", call, call.requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def the_end_is_not_delivered(talk: Talk) -> Iterator[Want]:
+    """The events before it are."""
+    calls = deliveries(talk)
+    talk.exchanges.remove(calls[-1])
+    yield Want("A2A-PUSH-011", calls[0])

@@ -84,6 +84,11 @@ def authority_dir() -> Path:
     return _make_private_folder(state_dir() / "ca")
 
 
+def webhooks_dir() -> Path:
+    """Return the folder of registered webhooks. Raises OSError."""
+    return _make_private_folder(state_dir() / "webhooks")
+
+
 def _make_private_folder(folder: Path) -> Path:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder

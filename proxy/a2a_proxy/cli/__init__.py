@@ -21,6 +21,7 @@ Configuration and followers:
 - `authority`: `a2a-proxy ca`, and the variables of programs whose traffic goes through the proxy
 - `tls`: `--tls`, and the certificates that the proxy presents
 - `card_keys`: `--card-keys`
+- `webhooks`: `--webhooks`
 - `follower_options`: options of everything that follows a run
 - `followers`: the followers of one run
 - `archive`: `--archive`

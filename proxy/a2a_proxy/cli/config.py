@@ -73,6 +73,10 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """File of the keys that verify signatures of agent cards."""
     card_keys_note: str = ""
     """What the user should know about that file."""
+    webhooks: Listen | None = None
+    """Address on which agents deliver push notifications."""
+    webhook_url: str = ""
+    """The URL of that address for agents; empty for the address by which the proxy reaches an agent."""
 
 
 class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
@@ -112,6 +116,8 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     metrics: str | None = None
     card_keys: Path | None = None
     fault: tuple[str, ...] = ()
+    webhooks: str | None = None
+    webhook_url: str | None = None
 
 
 def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
@@ -125,6 +131,9 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         raise UserError("--tls has no effect without --listen", f"for example: {_EXAMPLE_COMMAND} --tls")
     listeners = [("--listen", text, route.listen) for text, route in zip(arguments.listen, routes, strict=True)]
     listeners += [("--forward", text, listen) for text, listen in zip(arguments.forward, forwards, strict=True)]
+    webhooks = _parse_webhooks(arguments, routes)
+    if webhooks is not None:
+        listeners.append(("--webhooks", str(arguments.webhooks), webhooks))
     _check_ports(listeners)
     words = policy_words(arguments.redact, arguments.redact_policy, keep_secrets=arguments.keep_secrets)
     config = ProxyConfig(routes, arguments.record, words, arguments.log_format, arguments.quiet)
@@ -170,6 +179,8 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         interception=_parse_interception(arguments),
         upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
         card_keys=arguments.card_keys,
+        webhooks=webhooks,
+        webhook_url=_parse_webhook_url(arguments),
         card_keys_note="" if arguments.card_keys is None else load_card_verifier(arguments.card_keys)[1],
     )
 
@@ -191,6 +202,37 @@ def _parse_forwards(texts: tuple[str, ...]) -> tuple[Listen, ...]:
     except RouteError as wrong:
         hint = wrong.hint.replace("--listen :9000", "--forward :9900").replace("--listen", "--forward")
         raise UserError(f"--forward: {wrong.message}", hint) from wrong
+
+
+def _parse_webhooks(arguments: ProxyArguments, routes: tuple[Route, ...]) -> Listen | None:
+    """Return the address for deliveries. Raises UserError."""
+    if arguments.webhooks is None:
+        if arguments.webhook_url is not None:
+            raise UserError("--webhook-url has no effect without --webhooks", "for example: --webhooks :9100")
+        return None
+    if not routes:
+        hint = f"behind --forward, notifications pass by themselves; for one agent: {_EXAMPLE_COMMAND}"
+        raise UserError("--webhooks has no effect without --listen", hint)
+    try:
+        return Listen.parse(arguments.webhooks)
+    except RouteError as wrong:
+        hint = wrong.hint.replace("--listen :9000", "--webhooks :9100").replace("--listen", "--webhooks")
+        raise UserError(f"--webhooks: {wrong.message}", hint) from wrong
+
+
+def _parse_webhook_url(arguments: ProxyArguments) -> str:
+    """Return the base of the URLs that agents get, or an empty text. Raises UserError."""
+    if arguments.webhook_url is None:
+        if arguments.webhooks is not None and arguments.upstream_proxy is not None:
+            raise UserError(
+                "--webhooks with --upstream-proxy needs --webhook-url, because agents do not see the proxy's address",
+                "write the address at which agents reach the proxy: --webhook-url https://proxy.example",
+            )
+        return ""
+    from a2a_proxy.relay.webhooks.agent_urls import parse_webhook_url
+
+    with route_errors():
+        return parse_webhook_url(arguments.webhook_url)
 
 
 def _parse_interception(arguments: ProxyArguments) -> InterceptPolicy | None:

@@ -32,12 +32,24 @@ _HELP = """Relay A2A traffic unchanged, and show and record every frame.
 One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhost:9000.
 """
 
+_TOPICS = {
+    "ca": "tls",
+    "demo": "learn-record",
+    "drive": "drive",
+    "replay": "replay",
+    "run": "run",
+    "send": "drive",
+    "stdio": "stdio",
+    "wrap-card": "stdio",
+}
+"""Pages of the manual that the help of commands names."""
 _HELP_SECTIONS = (
     (
         "Relay",
         (
             *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
-            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live", "fault"),
+            *("webhooks", "webhook_url", "upstream_ca", "upstream_insecure", "upstream_proxy"),
+            *("propagate", "live", "fault"),
         ),
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
@@ -112,8 +124,10 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 @click.group(
     cls=SectionedGroup,
     option_parts=_HELP_SECTIONS,
+    topics=_TOPICS,
     invoke_without_command=True,
     help=_HELP,
+    epilog="More: a2a-inspect help options",
     context_settings={
         "auto_envvar_prefix": "A2A_PROXY",
         "help_option_names": ["-h", "--help"],
@@ -164,6 +178,16 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     "--learn-ports",
     metavar="PORTS",
     help="Further ports of the agent's host that its card may open if --listen is not loopback: 8001,9000-9010.",
+)
+@click.option(
+    "--webhooks",
+    metavar="[HOST]:PORT",
+    help="Let agents deliver push notifications to this port of the proxy, which sends them to the client's webhook.",
+)
+@click.option(
+    "--webhook-url",
+    metavar="URL",
+    help="Address of that port for agents, if it is not the one by which the proxy reaches them.",
 )
 @click.option("--keep-host", is_flag=True, help="Forward Host and :authority unchanged, to remote upstreams too.")
 @upstream_ca

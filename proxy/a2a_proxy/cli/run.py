@@ -49,6 +49,7 @@ from a2a_proxy.relay.tls import key_log_file
 
 if TYPE_CHECKING:
     from a2a_proxy.redaction import Redactor
+    from a2a_proxy.relay.webhooks.service import WebhookService
 
 _END_SECONDS = 2.0
 """Seconds that open connections get after the first Ctrl-C."""
@@ -98,6 +99,7 @@ class ProxyRun:
         wanted = run_followers(config.hooks, config.otlp, config.archive, self._console)
         self._followers = Followers(wanted, self._console)
         self._metrics = MetricsFollower(config.metrics, self._console)
+        self._webhooks: WebhookService | None = None
         self._redactor: Redactor | None = None
         """Redacts lines that repeat names which clients choose; None without listeners where they choose any."""
         self._stop = asyncio.Event()
@@ -124,6 +126,11 @@ class ProxyRun:
             config.upstream_proxy,
             None if config.interception is None else make_interception(config.interception),
         )
+        if config.webhooks is not None:
+            from a2a_proxy.cli.webhooks import make_webhooks
+
+            self._webhooks = make_webhooks(config.webhooks, config.webhook_url)
+            relay.take_deliveries(self._webhooks)
         if self._client_processes is not None:
             relay.identify_clients(self._client_processes)
         await self._relay_only(relay)  # first, so that a busy port leaves no files
@@ -166,6 +173,7 @@ class ProxyRun:
                 await self._wait_for_connections(relay)
             finally:
                 watch.cancel()
+                self._tell_live_webhooks()
                 code = await self._finish_recording(journal, keeper, clock())
                 self._followers.stop_now()  # of a session that was not recorded to its end
                 self._metrics.close()
@@ -175,6 +183,13 @@ class ProxyRun:
                 folder.release_locks()
                 self._console.close()
         return code
+
+    def _tell_live_webhooks(self) -> None:
+        if self._webhooks is not None:
+            from a2a_proxy.cli.webhooks import describe_live_webhooks
+
+            if (note := describe_live_webhooks(self._webhooks.registry)) is not None:
+                self._show_note(note)
 
     async def _finish_recording(self, journal: Journal, keeper: RecorderKeeper, session_file: int) -> int:
         """Write the journal's end, let the recorder finish, and return the exit code."""
@@ -281,6 +296,11 @@ class ProxyRun:
         if self._config.card_keys_note:
             self._console.show_note(self._config.card_keys_note, "keep private keys where cards are signed")
         self._announce_tls()
+        if self._webhooks is not None:
+            from a2a_proxy.cli.webhooks import describe_webhooks
+
+            for note in describe_webhooks(relay.webhook_addresses, self._config.routes, self._config.webhook_url):
+                self._show_note(note)
         self._announce_interception(relay)
         self._warn_of_open_proxy(relay)
         self._warn_of_unused_ports(relay)

@@ -16,6 +16,9 @@ from a2a_proxy.redaction.labels import is_label
 SHORTEST = 6
 """Bytes. Shorter values are replaced in their known place only: elsewhere they would match by chance."""
 
+MIN_SECRET_DIGITS = 12
+"""Bytes. Shorter values of digits alone, or of small letters, are ordinary text."""
+
 LONGEST = 8192
 """Bytes. No protocol has longer credentials, and searching for them is expensive."""
 
@@ -168,7 +171,7 @@ def _is_ordinary_text(secret: bytes) -> bool:
         return True
     if b" " in secret:
         return len(secret) < 16
-    return len(secret) < 12 and (secret.isdigit() or (secret.isalpha() and secret[1:].islower()))
+    return len(secret) < MIN_SECRET_DIGITS and (secret.isdigit() or (secret.isalpha() and secret[1:].islower()))
 
 
 def _list_aligned_words(form: bytes) -> list[int]:

@@ -8,7 +8,8 @@ afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -56,6 +57,12 @@ _FAILED: Final = "redaction failed, dropped"
 _UNSIEVED: Final = -1
 """Result of `Redactor.sieve_frames` that matches no state of the known secrets."""
 
+Strings = tuple[bytes, ...]
+"""Strings of a payload, decoded."""
+
+_TaughtHeads = tuple[Headers, Headers, Headers, Headers, int]
+"""Header fields of request and response, the same without secrets, and the number of changes of the known secrets."""
+
 _V = TypeVar("_V", Frame, Exchange, Connection, ClientProcess, TlsFacts, Finding, Task, ArtifactState)
 _Artifacts = tuple[ArtifactState, ...]
 
@@ -91,7 +98,8 @@ class Redactor:
         self._enabled = not policy.none
         self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else PolicyScrubber(key, policy)
         self._suspicious = self._scrub.may_hold_secret
-        self._taught: dict[int, tuple[Headers, Headers]] = {}
+        self._taught: dict[int, _TaughtHeads] = {}
+        """The last heads of each exchange that have been searched for secrets, and the same without them."""
         self._heads: dict[Headers, Headers] = {}
         self._clean_texts: set[str] = {""}
         self._change_count = 0
@@ -99,15 +107,22 @@ class Redactor:
         """For tasks with many artifacts: the number of changes of the known secrets, the last artifacts seen, and the
         same without secrets."""
 
-    def sieve_frames(self, frames: Sequence[Frame | Finding]) -> int:
-        """Test the payloads of several frames at once for secrets, at half the cost of single tests.
+    def sieve_frames(self, frames: Sequence[Frame | Finding], strings: Iterable[Strings | None] = repeat(None)) -> int:
+        """Test several frames at once for secrets, at half the cost of single tests.
 
-        The result is an argument for `redact_frame`, which then skips its own test unless a secret was learned in the
-        meantime.
+        `strings` has for each frame the strings of its payload apart from `task_id`, `context_id` and `rpc_id`, or None
+        if they are not known, so that the whole payload is tested. The result is an argument for `redact_frame`, which
+        then skips its own test unless a secret was learned in the meantime.
         """
         if not self._enabled:
             return _UNSIEVED
-        payloads = [frame.payload for frame in frames if type(frame) is Frame]
+        payloads: list[bytes] = []
+        trusts = not self._scrub.names  # a card's names may be those of the strings
+        for frame, known in zip(frames, strings, strict=False):
+            if known is not None and trusts:
+                payloads += known
+            elif type(frame) is Frame:
+                payloads.append(frame.payload)
         try:
             # No pattern matches across the end of a line, and none is anchored at the start of the data.
             suspicious = self._suspicious(payloads[0] if len(payloads) == 1 else b"\n".join(payloads))
@@ -115,8 +130,13 @@ class Redactor:
             return _UNSIEVED
         return _UNSIEVED if suspicious else self._scrub.seen.change_count
 
-    def redact_frame(self, frame: Frame, exchange: Heads | None, sieved: int = _UNSIEVED) -> Frame:
-        """Return the frame without secrets, the same object if it has none. `exchange` is its unredacted exchange."""
+    def redact_frame(
+        self, frame: Frame, exchange: Heads | None, sieved: int = _UNSIEVED, strings: Strings | None = None
+    ) -> Frame:
+        """Return the frame without secrets, the same object if it has none.
+
+        `exchange` is its unredacted exchange, `sieved` and `strings` are the result and an argument of `sieve_frames`.
+        """
         if not self._enabled:
             return frame
         try:
@@ -127,8 +147,10 @@ class Redactor:
                     or taught[0] is not exchange.request_headers
                     or taught[1] is not exchange.response_headers
                 ):
-                    self._learn_exchange(exchange)
+                    self._learn_heads(exchange)
             data = frame.payload
+            if self._scrub.names:
+                strings = None
             change_count = self._scrub.seen.change_count
             if self._change_count != change_count:
                 self._clear_caches()
@@ -136,8 +158,13 @@ class Redactor:
             if (
                 data
                 and not frame.truncated
-                and (frame.schema == "json" or fields_clean(frame.schema, data))
-                and (sieved == change_count or not self._suspicious(data))
+                and (
+                    frame.schema == "json" or fields_clean(frame.schema, data)
+                    if strings is None
+                    else (frame.task_id in clean and frame.context_id in clean and frame.rpc_id in clean)
+                    or self._has_clean_ids(frame)
+                )
+                and (sieved == change_count or not self._may_hold_secret(data, strings))
                 and (frame.framing in clean or self._redact_framing(frame.framing) is frame.framing)
                 and (frame.note in clean or self.redact_text(frame.note) is frame.note)
                 and frame.event is not _CARD
@@ -146,6 +173,15 @@ class Redactor:
             return self._redact_whole_frame(frame)
         except Exception:
             return _drop_payload(frame)
+
+    def _may_hold_secret(self, data: bytes, strings: Strings | None) -> bool:
+        """Whether a walk through the payload could replace a string. It tests each string by itself."""
+        if strings is None:
+            return self._suspicious(data)
+        return any(self._scrub.redact_string(each, None, cut=False) is not None for each in strings)
+
+    def _has_clean_ids(self, frame: Frame) -> bool:
+        return all(self.redact_text(each) is each for each in (frame.task_id, frame.context_id, frame.rpc_id))
 
     def _redact_whole_frame(self, frame: Frame) -> Frame:
         if frame.event is _CARD and frame.schema == "json":
@@ -179,12 +215,12 @@ class Redactor:
         if not self._enabled:
             return exchange
         try:
-            self._learn_exchange(exchange)
+            request, response = self._redact_heads(exchange)
             changes: dict[str, Any] = self._texts_of(exchange, _EXCHANGE_TEXTS)
             paths = list(changes)
-            for side, word in _SIDES:
+            trailers = self._redact_headers(exchange.trailers) if exchange.trailers else ()
+            for (side, word), clean in zip(_SIDES, (request, response, trailers), strict=True):
                 raw: Headers = getattr(exchange, side)
-                clean = self._redact_headers(raw)
                 if clean is not raw:
                     changes[side] = clean
                     paths += [
@@ -347,9 +383,11 @@ class Redactor:
     def _texts_of(self, value: object, names: tuple[str, ...]) -> dict[str, Any]:
         if self._change_count != self._scrub.seen.change_count:
             self._clear_caches()
+        texts: list[str] = [getattr(value, name) for name in names]
+        if self._clean_texts.issuperset(texts):
+            return {}
         changes = {}
-        for name in names:
-            old: str = getattr(value, name)
+        for name, old in zip(names, texts, strict=True):
             if old not in self._clean_texts and (new := self.redact_text(old)) is not old:
                 changes[name] = new
         return changes
@@ -394,14 +432,25 @@ class Redactor:
             return value if new is None else new.decode("utf-8", "replace")
         return self.redact_text(value)
 
-    def _learn_exchange(self, exchange: Heads) -> None:
+    def _redact_heads(self, exchange: Heads) -> tuple[Headers, Headers]:
+        """Return the header fields of request and response without secrets."""
+        request, response = exchange.request_headers, exchange.response_headers
+        taught = self._taught.get(exchange.id)
+        if taught is None or taught[0] is not request or taught[1] is not response:
+            taught = self._learn_heads(exchange)
+        if taught[4] != self._scrub.seen.change_count:
+            taught = self._learn_heads(exchange)
+        return taught[2], taught[3]
+
+    def _learn_heads(self, exchange: Heads) -> _TaughtHeads:
         """Learn the secrets of the heads before the body, which may repeat them."""
         if len(self._taught) >= _CACHED:
             del self._taught[next(iter(self._taught))]
-        self._taught[exchange.id] = (exchange.request_headers, exchange.response_headers)
-        self._redact_headers(exchange.request_headers)
-        self._redact_headers(exchange.response_headers)
+        request, response = exchange.request_headers, exchange.response_headers
+        clean = self._redact_headers(request), self._redact_headers(response)
         self.redact_text(exchange.target)
+        taught = self._taught[exchange.id] = (request, response, *clean, self._scrub.seen.change_count)
+        return taught
 
     def _redact_headers(self, raw: Headers) -> Headers:
         """Return the fields without secrets. Redacts twice if it learned one: an echo may precede its secret."""

@@ -12,6 +12,7 @@ Relays:
 One connection:
 - `tunnel`: a client of the forward proxy that sends CONNECT
 - `forward`: a client of the forward proxy, with one connection after another
+- `webhooks`: webhooks that lead through the proxy, and the deliveries to them (package)
 - `client_tls`: the TLS handshake with a client
 - `tls_transport`: one TLS connection, each direction of which ends by itself
 - `connection`: client leg and agent leg

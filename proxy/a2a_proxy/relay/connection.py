@@ -435,7 +435,7 @@ class ProxyConnection:
         self.client.record_chunk(_DIALED, msgspec.json.encode(facts))
         assert self.client.transport is not None
         listen = tcp.socket_name(self.client.transport, "sockname")
-        self._edit_plan = self._listener.plan_edits(self._upstream, listen, tls=self.client.tls)
+        self._edit_plan = self._listener.plan_edits(self._upstream, listen, agent, tls=self.client.tls)
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
         if self._edit_plan is not None and self._edit_plan.faults is not None:
             self.agent.forward = self._hold_agent_data
@@ -724,7 +724,9 @@ class ProxyConnection:
         if not self.client.is_alive or not data:
             return
         if self._refusal is None:
-            self._refusal = make_refusal(data, unreachable(self._upstream.address, self._refusal_reason))
+            self._refusal = make_refusal(
+                data, unreachable(self._upstream.address, self._refusal_reason, self._listener.upstream_label)
+            )
         if self._refusal is None:
             self._held_data = [data]
             return

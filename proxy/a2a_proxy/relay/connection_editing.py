@@ -23,7 +23,9 @@ WORK_PER_TURN = 4096
 """Units of queued work of all connections in one turn of the event loop: about 1 ms."""
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
-_RECORDED_KINDS = frozenset({"host", "authority", "traceparent", "card", "card-request", "fault", "fault-end"})
+_RECORDED_KINDS = frozenset(
+    {"host", "authority", "traceparent", "card", "card-request", "webhook", "fault", "fault-end"}
+)
 
 
 class _Backlog(msgspec.Struct, frozen=True):
@@ -218,5 +220,10 @@ def note_for_edit(fact: EditFact) -> ConsoleNote | None:
     """Return a note for the user if an edit could not be made, else None."""
     if fact.kind != "untouched":
         return None
-    text = f"an agent card was forwarded unchanged: {fact.detail.get('reason')}"
+    reason = fact.detail.get("reason")
+    if fact.detail.get("what") == "webhook":
+        whose = "a request" if fact.direction is _TO_AGENT else "an answer"
+        text = f"{whose} was forwarded without a search for webhooks: {reason}"
+        return ConsoleNote(text, "if it has a push configuration, its URL stays as it is", loud=True)
+    text = f"an agent card was forwarded unchanged: {reason}"
     return ConsoleNote(text, "clients that follow its URLs bypass the proxy", loud=True)

@@ -34,12 +34,14 @@ class ForwardClient(asyncio.Protocol):
         context: RelayContext,
         open_connection: Callable[[Upstream], ProxyConnection],
         on_closed: Callable[[ForwardClient], None],
+        requests: Http1Forward | None = None,
     ) -> None:
-        """Create the client. `open_connection` returns a new connection to an origin; `on_closed` is called once."""
+        """Create the client. `open_connection` returns a new connection to an origin; `on_closed` is called once.
+        `requests` find the origins; without them requests name their origin as those to a forward proxy."""
         self._context = context
         self._open_connection = open_connection
         self._on_closed = on_closed
-        self._http = Http1Forward()
+        self._http = requests or Http1Forward()
         self._transport: asyncio.Transport | None = None
         self._lent: LentTransport | None = None
         """The transport as the current connection has it; None before the first request and after a refusal."""
@@ -95,7 +97,8 @@ class ForwardClient(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Handle the end of the client's connection."""
         assert self._transport is not None
-        rest = tcp.read_unread(self._transport) if exc is not None and not self._fin_received else b""
+        is_plain = self._transport.get_extra_info("ssl_object") is None
+        rest = tcp.read_unread(self._transport) if exc is not None and not self._fin_received and is_plain else b""
         if rest:
             self.data_received(rest)
         self._is_lost = True
@@ -125,11 +128,16 @@ class ForwardClient(asyncio.Protocol):
         self._first_bytes = b""
         self._read = self._read_requests
         if begin.startswith(PREFACE):
-            self._refuse(_not_for_proxy("HTTP/2 to"), begin)
+            self.refuse_protocol("HTTP/2", begin)
         elif begin.startswith(_TLS_RECORD):
-            self._refuse(_not_for_proxy("TLS to"), begin)
+            self.refuse_protocol("TLS", begin)
         else:
             self._read_requests(begin)
+
+    def refuse_protocol(self, protocol: str, begin: bytes) -> None:
+        """Answer a client that speaks another protocol and has sent `begin`."""
+        detail = f"a client sent {protocol} to a --forward port, which takes requests for a proxy"
+        self._refuse(Problem(400, "Bad Request", detail, USE_HINT), begin)
 
     def _read_requests(self, data: bytes, budget: int = WORK_AT_ONCE) -> None:
         http = self._http
@@ -358,9 +366,3 @@ class LentTransport(asyncio.Transport):
         """Reset the client's connection."""
         if not self.is_returned:
             self._real.abort()
-
-
-def _not_for_proxy(what: str) -> Problem:
-    return Problem(
-        400, "Bad Request", f"a client sent {what} a --forward port, which takes requests for a proxy", USE_HINT
-    )

@@ -13,16 +13,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, host_of_authority, is_local, rewrite_card_urls
-from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote, EditPlan
+from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote, EditPlan, WebhookUrls
 from a2a_proxy.relay.route import PortRanges, Route, Upstream, format_address
 from a2a_proxy.relay.tls import Trust
 
 if TYPE_CHECKING:
+    import asyncio
+
     from a2a_proxy.faults.plan import FaultPlan
 
 MOST_NAMED = 16
 """Interfaces per listener that are reported one by one because cards may not open them."""
 
+MakeWebhookUrls = Callable[["ListenerState", Upstream, "asyncio.BaseTransport"], WebhookUrls]
+"""Returns the URLs of webhooks for the agent at the other end of a transport."""
 ShowNote = Callable[[ConsoleNote], None]
 """Shows a line to the user; never blocks."""
 
@@ -54,16 +58,20 @@ class ListenerState:
         *,
         loopback: bool,
         forwarded: bool = False,
+        webhooks: MakeWebhookUrls | None = None,
     ) -> None:
         """Create the state of a listener.
 
         `learn_interface` returns the port of the listener that carries an interface of the agent, or None if there is
         no such listener. `is_own` returns whether an interface is a listener of this relay. `loopback` says that only
         this machine can connect, `forwarded` that clients choose the upstream, one
-        of many, by their requests to a forward proxy.
+        of many, by their requests to a forward proxy. `webhooks` makes the URLs of webhooks for a connection to the
+        agent.
         """
         self.route = route
         self.forwarded = forwarded
+        self.upstream_label = "upstream agent"
+        """What the upstream is, for the response if it cannot be reached."""
         self.loopback = loopback
         self.agent = AgentAddresses(
             route.upstream.host.lower(),
@@ -78,6 +86,7 @@ class ListenerState:
         self._show_note = show_note
         self._learn_interface = learn_interface
         self._is_own = is_own
+        self._webhooks = webhooks
         self._not_learned: set[AgentInterface] = set()
 
     @property
@@ -85,13 +94,16 @@ class ListenerState:
         """The upstream for connections that start with the HTTP/2 preface, or None for the listener's default."""
         return self.route.grpc or self.learned_grpc
 
-    def plan_edits(self, upstream: Upstream, listen: str, *, tls: bool) -> EditPlan | None:
-        """Return the edits for a connection to `upstream` whose client connected to `listen`, with or without TLS, or
-        None if nothing is edited."""
+    def plan_edits(
+        self, upstream: Upstream, listen: str, agent: asyncio.BaseTransport, *, tls: bool
+    ) -> EditPlan | None:
+        """Return the edits for a connection to `upstream` by the transport `agent`, whose client connected to `listen`,
+        with or without TLS, or None if nothing is edited."""
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else partial(self._rewrite_card, tls)
-        plan = EditPlan(authority, cards, listen, self._random_bits, self._editing.faults)
+        webhooks = None if self._webhooks is None else self._webhooks(self, upstream, agent)
+        plan = EditPlan(authority, cards, listen, self._random_bits, webhooks, self._editing.faults)
         return plan if plan.changes_messages or plan.faults is not None else None
 
     def _rewrite_card(self, tls: bool, payload: bytes, form: str, authority: str) -> CardOutcome:

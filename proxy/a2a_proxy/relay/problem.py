@@ -20,6 +20,6 @@ class Problem(msgspec.Struct, frozen=True):
     """The action to take, for the console."""
 
 
-def unreachable(upstream: str, reason: str) -> Problem:
-    """Return the answer to a request whose upstream (`host:port`) cannot be reached."""
-    return Problem(502, "Bad Gateway", f"a2a-proxy cannot reach the upstream agent {upstream}: {reason}")
+def unreachable(upstream: str, reason: str, what: str = "upstream agent") -> Problem:
+    """Return the answer to a request whose upstream (`host:port`) cannot be reached; `what` it is."""
+    return Problem(502, "Bad Gateway", f"a2a-proxy cannot reach the {what} {upstream}: {reason}")

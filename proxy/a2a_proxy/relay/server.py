@@ -16,7 +16,7 @@ from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
-from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote
+from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote, WebhookUrls
 from a2a_proxy.relay.file_limit import SpareFile, file_limit_note, is_file_limit
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from a2a_proxy.relay.forward import ForwardClient
     from a2a_proxy.relay.tunnel import Interception
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
+    from a2a_proxy.relay.webhooks.service import WebhookService
 
 MAX_LEARNED_LISTENERS = 8
 """Listeners opened because an agent card lists further interfaces."""
@@ -104,6 +105,8 @@ class Relay:
         self._forward_sockets: list[tuple[Listen, list[socket.socket]]] = []
         self._reserved_addresses: list[str] = []
         self._forward_clients: set[ForwardClient] = set()
+        self._webhooks: WebhookService | None = None
+        self._webhook_sockets: list[socket.socket] = []
         self._spare_file = SpareFile()
         self._connections: set[ProxyConnection] = set()
         self._accept_tasks: set[asyncio.Task[object]] = set()
@@ -120,6 +123,11 @@ class Relay:
         return [_addresses_of(sockets) for _, sockets in self._forward_sockets]
 
     @property
+    def webhook_addresses(self) -> list[str]:
+        """The addresses to which agents deliver notifications, as `host:port`; empty without `--webhooks`."""
+        return _addresses_of(self._webhook_sockets)
+
+    @property
     def is_loopback_only(self) -> bool:
         """Whether only this machine can connect to any of the listeners for one agent."""
         return all(listener.loopback for listener, _ in self._sockets)
@@ -127,6 +135,10 @@ class Relay:
     def identify_clients(self, processes: ClientProcessesProtocol) -> None:
         """Look up the process of each client. Must be called before `accept_connections`."""
         self._client_processes = processes
+
+    def take_deliveries(self, webhooks: WebhookService) -> None:
+        """Replace the URLs of webhooks in calls, and listen for deliveries. Must be called before `bind_listeners`."""
+        self._webhooks = webhooks
 
     def reserve_addresses(self, addresses: Iterable[str]) -> None:
         """Refuse these addresses (`host:port`) as targets of a forward proxy, as the relay's own are refused."""
@@ -158,6 +170,8 @@ class Relay:
                 self._sockets.append((self._make_listener(route, sockets), sockets))
             for listen in self._forwards:
                 self._forward_sockets.append((listen, await self._bind_forward(listen)))
+            if self._webhooks is not None:
+                self._webhook_sockets = await self._bind_webhooks(self._webhooks)
             await asyncio.gather(*(self._find_agent_aliases(listener) for listener, _ in self._sockets))
         except BaseException:
             self._close_listeners()
@@ -168,6 +182,15 @@ class Relay:
             return await bind_listener(asyncio.get_running_loop(), listen)
         except RouteError as wrong:
             raise RouteError(f"--forward: {wrong.message}", wrong.hint.replace("--listen", "--forward")) from wrong
+
+    async def _bind_webhooks(self, webhooks: WebhookService) -> list[socket.socket]:
+        try:
+            sockets = await bind_listener(asyncio.get_running_loop(), webhooks.listen)
+        except RouteError as wrong:
+            raise RouteError(f"--webhooks: {wrong.message}", wrong.hint.replace("--listen", "--webhooks")) from wrong
+        hosts = tuple(sock.getsockname()[0] for sock in sockets)
+        webhooks.set_address(hosts, _port_of(sockets), tls=self._client_tls is not None)
+        return sockets
 
     def accept_connections(self, journal: JournalWriterProtocol) -> None:
         """Accept connections and copy their bytes to `journal`. Must be called once, after `bind_listeners`."""
@@ -191,6 +214,8 @@ class Relay:
         for listen, sockets in self._forward_sockets:
             for sock in sockets:
                 self._watch_socket(sock, partial(self._begin_forward, listen=listen))
+        for sock in self._webhook_sockets:
+            self._watch_socket(sock, self._begin_delivery)
 
     def _accept_from(self, listener: ListenerState, sockets: list[socket.socket]) -> None:
         for sock in sockets:
@@ -199,8 +224,20 @@ class Relay:
     def _make_listener(self, route: Route, sockets: list[socket.socket]) -> ListenerState:
         loopback = all(is_loopback(sock.getsockname()[0]) for sock in sockets)
         return ListenerState(
-            route, self._editing, self._show_note_once, self._learn_interface, self._is_own_interface, loopback=loopback
+            route,
+            self._editing,
+            self._show_note_once,
+            self._learn_interface,
+            self._is_own_interface,
+            loopback=loopback,
+            webhooks=None if self._webhooks is None else partial(self._make_webhook_urls, self._webhooks),
         )
+
+    def _make_webhook_urls(
+        self, webhooks: WebhookService, listener: ListenerState, upstream: Upstream, agent: asyncio.BaseTransport
+    ) -> WebhookUrls:
+        ends = (agent.get_extra_info("sockname")[0], agent.get_extra_info("peername")[0])
+        return webhooks.urls_for(upstream, listener.agent.aliases, ends, self._show_note_once, self._is_own)
 
     async def _find_agent_aliases(self, listener: ListenerState) -> None:
         listener.agent.aliases = await find_aliases(listener.agent.host)
@@ -244,6 +281,7 @@ class Relay:
 
     def _is_own(self, hosts: Iterable[str], port: int) -> bool:
         groups = [addresses for _, addresses in self.bound_addresses] + self.forward_addresses
+        groups.append(self.webhook_addresses)
         own = [*self._reserved_addresses, *(one for addresses in groups for one in addresses)]
         return is_own_listener(hosts, port, own)
 
@@ -340,7 +378,51 @@ class Relay:
             client.close()
             raise
 
-    def _open_origin(self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None) -> ProxyConnection:
+    def _begin_delivery(self, client: socket.socket) -> None:
+        try:
+            source = client.getpeername()[0]
+        except OSError:  # the agent is already gone
+            client.close()
+            return
+        if self._client_tls is None:
+            self._accept_later(self._accept_delivery(client, source))
+            return
+
+        def fail(failure: HandshakeFailure) -> None:
+            self._show_note_once(failure.note)
+
+        begin = partial(self._make_delivery_client, source)
+        self._accept_later(self._client_tls.accept(client, begin, fail))
+
+    async def _accept_delivery(self, client: socket.socket, source: str) -> None:
+        one = self._make_delivery_client(source, None)
+        try:
+            await self._learn_process(client)
+            await self._context.loop.connect_accepted_socket(lambda: one, client)
+        except OSError:  # the agent is already gone
+            self._forward_clients.discard(one)
+            client.close()
+
+    def _make_delivery_client(self, source: str, tls: TlsFacts | None) -> ForwardClient:
+        from a2a_proxy.relay.webhooks.delivery import DeliveryClient
+        from a2a_proxy.relay.webhooks.delivery_requests import DeliveryRequests
+
+        assert self._webhooks is not None
+
+        def open_receiver(receiver: Upstream) -> ProxyConnection:
+            assert self._webhooks is not None
+            connection = self._open_origin(self._webhooks.listen, receiver, upstream_label="webhook")
+            connection.client_tls = tls
+            return connection
+
+        requests = DeliveryRequests(self._webhooks.registry, source)
+        one = DeliveryClient(self._context, requests, open_receiver, self._forward_clients.discard)
+        self._forward_clients.add(one)
+        return one
+
+    def _open_origin(
+        self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None, *, upstream_label: str = ""
+    ) -> ProxyConnection:
         """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
         listener = ListenerState(
             Route(listen, origin),
@@ -351,6 +433,7 @@ class Relay:
             loopback=True,
             forwarded=True,
         )
+        listener.upstream_label = upstream_label or listener.upstream_label
         return self._open_connection(listener, early)
 
     def _begin_after_handshake(self, listener: ListenerState, tls: TlsFacts | None) -> Leg:
@@ -406,12 +489,13 @@ class Relay:
 
     def _close_listeners(self) -> None:
         loop = asyncio.get_running_loop()
-        for sockets in (sockets for _, sockets in (*self._sockets, *self._forward_sockets)):
+        for sockets in (self._webhook_sockets, *(each for _, each in (*self._sockets, *self._forward_sockets))):
             for sock in sockets:
                 loop.remove_reader(sock)
                 sock.close()
         self._sockets.clear()
         self._forward_sockets.clear()
+        self._webhook_sockets.clear()
 
 
 def _addresses_of(sockets: list[socket.socket]) -> list[str]:

@@ -16,7 +16,7 @@ def test_all_pages_are_listed_with_their_titles(capsys: pytest.CaptureFixture[st
     show_manual("")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:-2]] == sorted(each.stem for each in MANUAL.glob("*.md"))
-    assert "filters         Filters" in lines
+    assert "filters           Filters" in lines
 
 
 @pytest.mark.parametrize("topic", ["replay", "replay.md", "Replay"])

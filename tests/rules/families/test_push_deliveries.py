@@ -186,7 +186,7 @@ class TestBody:
         """Bare, two objects, none; with another sign that it is a delivery."""
         signed: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-of-hook"}
         for body, word in (
-            (task("WORKING"), "bare Task"),
+            (task("WORKING"), "is a Task without a wrapper"),
             (snapshot("WORKING") | status("WORKING"), "`task` and `statusUpdate`"),
             ({"event": "task.updated"}, "no `task`"),
         ):
@@ -227,3 +227,284 @@ def test_a_card_changes_nothing() -> None:
     """The receiver is not an agent."""
     talk = fetch_card(card()) + created(**BEARER) + deliver(status("WORKING"), headers=GOOD)
     assert [each.rule for each in findings(talk)] == []
+
+
+FAILED, AGAIN = deliver(status("WORKING"), 500), deliver(status("WORKING"))
+SECOND = 1000 * MS
+
+
+class TestAttempts:
+    """010, 013 and 018."""
+
+    @pytest.mark.parametrize(
+        ("answer", "expected"),
+        [(200, []), (204, []), (299, []), (302, ["ERROR"]), (404, ["ERROR"]), (500, ["ERROR"])],
+    )
+    def test_statuses(self, answer: int, expected: list[str]) -> None:
+        """After a minute without another attempt."""
+        later = deliver(status("WORKING", taskId="t2"))
+        assert said(deliver(status("WORKING"), answer).then(later, 61 * SECOND), "PUSH-010") in (
+            expected,
+            [f"{each}?" for each in expected],
+        )
+
+    def test_last_attempt(self) -> None:
+        """Only it is judged, on its own exchange."""
+        assert said(FAILED + AGAIN, "PUSH-010") == []
+        (found,) = of_rule(FAILED.then(deliver(status("WORKING"), 503), 5 * SECOND), "PUSH-010")
+        assert (found.exchange, found.summary) == (2, "the receiver answers 503 to the last of 2 attempts")
+        assert (found.confidence, found.evidence["actor"]) == ("low", "client"), "the session ends before the next one"
+
+    def test_attempts_with_long_pauses(self) -> None:
+        """The next one is awaited four times as long as the last pause."""
+        slow = FAILED.then(FAILED, 59 * SECOND).then(FAILED, 118 * SECOND).then(AGAIN, 236 * SECOND)
+        assert said(slow, "PUSH-010") == []
+
+    def test_no_answer(self) -> None:
+        """The receiver closes, or the agent leaves."""
+        assert said(deliver(status("WORKING"), None), "PUSH-010") == [], "the proxy ended first"
+        closed = deliver(status("WORKING"), None, finish="cut")
+        (found,) = of_rule(closed, "PUSH-010")
+        assert (found.severity.name, found.summary) == (
+            "ERROR",
+            "the receiver closes the connection without an answer",
+        )
+        (found,) = of_rule(deliver(status("WORKING"), None, finish="leave", seconds=5), "PUSH-010")
+        assert found.severity.name == "WARNING"
+        assert found.summary.startswith("the agent ends the delivery after 5.")
+
+    def test_delivered_twice(self) -> None:
+        """After a failure, to another URL, of another task it is not twice."""
+        assert said(AGAIN + AGAIN, "PUSH-013") == ["INFO?"]
+        assert said(FAILED + AGAIN, "PUSH-013") == []
+        assert said(AGAIN + deliver(status("WORKING"), target="/other"), "PUSH-013") == []
+        assert said(AGAIN + deliver(status("WORKING", taskId="t2")), "PUSH-013") == []
+        assert said(run_together(AGAIN, AGAIN, after=MS), "PUSH-013") == [], "the first is not answered yet"
+
+    def test_two_configurations_with_one_url(self) -> None:
+        """The client set both."""
+        second = rpc(CREATE, HOOK, STORED | {"id": "p2"})
+        (found,) = of_rule(created() + second + AGAIN + AGAIN, "PUSH-013")
+        assert found.evidence["actor"] == "client"
+        assert found.summary.endswith("the task has 2 push configurations with this URL")
+
+    @pytest.mark.parametrize(
+        ("pauses", "expected"),
+        [
+            ((500, 500, 500), ["INFO"]),
+            ((500, 500, 500, 500, 500), ["INFO"]),
+            ((0, 0, 0), ["INFO"]),
+            ((500, 1000, 2000), []),
+            ((500, 500), []),
+            ((4000, 4000, 4000), []),
+        ],
+    )
+    def test_retries(self, pauses: tuple[int, ...], expected: list[str]) -> None:
+        """Reported once for an event."""
+        talk = FAILED
+        for pause in pauses:
+            talk = talk.then(FAILED, pause * MS)
+        assert [each.rstrip("?") for each in said(talk, "PUSH-018")] == expected
+
+    def test_retries_of_two_configurations(self) -> None:
+        """They cannot be told apart."""
+        talk = created() + rpc(CREATE, HOOK, STORED | {"id": "p2"}) + FAILED + FAILED + FAILED + FAILED
+        assert said(talk, "PUSH-018") == []
+
+
+class TestOrder:
+    """012, 019 and A2A-GEN-022."""
+
+    @pytest.mark.parametrize(
+        ("first", "then", "expected"),
+        [
+            (status("COMPLETED"), status("WORKING"), ["WARNING"]),
+            (status("WORKING", second=5), status("WORKING", second=2), ["WARNING"]),
+            (status("WORKING", generation="3"), status("WORKING", generation="2"), ["WARNING"]),
+            (snapshot("WORKING", second=5), snapshot("SUBMITTED", second=2), ["WARNING"]),
+            (status("WORKING", second=2), status("INPUT_REQUIRED", second=2), []),
+            (status("INPUT_REQUIRED", second=2), status("WORKING", second=2), []),
+            (status("COMPLETED"), snapshot("COMPLETED"), []),
+            (status("COMPLETED", taskId="t2"), status("WORKING"), []),
+        ],
+    )
+    def test_order(self, first: Json, then: Json, expected: list[str]) -> None:
+        """By generation, state and timestamp."""
+        assert [each.rstrip("?") for each in said(deliver(first) + deliver(then), "PUSH-012")] == expected
+
+    def test_deliveries_at_once(self) -> None:
+        """Their order is that of the network, unless one begins much later."""
+        slow = deliver(status("COMPLETED"), seconds=3)
+        assert said(run_together(slow, AGAIN, after=300 * MS), "PUSH-012") == []
+        assert said(run_together(slow, AGAIN, after=1500 * MS), "PUSH-012") == ["WARNING?"]
+
+    def test_attempts_out_of_order(self) -> None:
+        """A retry is information, a duplicate is another rule."""
+        assert said(FAILED + deliver(status("COMPLETED")) + AGAIN, "PUSH-012") == ["INFO?"]
+        assert said(AGAIN + deliver(status("COMPLETED")) + AGAIN, "PUSH-012") == []
+
+    def test_old_events(self) -> None:
+        """Acknowledged long ago; a retry is not judged."""
+        assert said(AGAIN.then(AGAIN, 601 * SECOND), "PUSH-019") == ["WARNING?"]
+        assert said(AGAIN.then(AGAIN, 599 * SECOND), "PUSH-019") == []
+        assert said(FAILED.then(AGAIN, 601 * SECOND), "PUSH-019") == []
+
+    def test_old_status(self) -> None:
+        """It is old by the agent's own clock, if that is right."""
+        begun = rpc("SendMessage", send(), snapshot("WORKING"))
+        at_ten = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T00:11:00.000Z"}
+        now = rpc("GetTask", {"id": "t1"}, task("COMPLETED", status=at_ten), id=2)
+        assert said(begun.then(now, 660 * SECOND) + AGAIN, "PUSH-019") == ["WARNING"]
+        assert said(begun.then(AGAIN, 660 * SECOND), "PUSH-019") == [], "nothing shows that the clock is right"
+        fast = {"state": "TASK_STATE_COMPLETED", "timestamp": "2026-01-01T01:11:00.000Z"}
+        assert said(begun + rpc("GetTask", {"id": "t1"}, task(status=fast), id=2) + AGAIN, "PUSH-019") == []
+
+    def test_sources(self) -> None:
+        """The first address of an agent with a name is its own."""
+        begun = rpc("SendMessage", send(), snapshot("WORKING"))
+        there = deliver(status("WORKING", second=1), client="192.0.2.7")
+        assert said(begun + AGAIN + there + there, "PUSH-019") == ["INFO"]
+        named = rpc("SendMessage", send(), snapshot("WORKING"), upstream="https://agent.example.com")
+        assert said(named + there, "PUSH-019") == []
+        assert said(named + there + deliver(status("WORKING", second=2), client="192.0.2.8"), "PUSH-019") == ["INFO"]
+        assert said(there, "PUSH-019") == [], "the agent is not known"
+
+    def test_generations(self) -> None:
+        """Behind once, until it catches up; what was an event on a stream and is not delivered."""
+        numbers = (("WORKING", 2), ("WORKING", 3), ("WORKING", 4), ("WORKING", 5), ("WORKING", 6))
+        events = [status(name, second=number, generation=str(number)) for name, number in numbers]
+        stream = rpc_stream("SendStreamingMessage", send(), snapshot(generation="1"), *events, version="1.1")
+        pushed = [deliver(each) for each in events]
+        assert said(stream + pushed[0] + pushed[1] + pushed[2], "GEN-022") == ["INFO"]
+        assert said(stream + pushed[3] + pushed[4], "GEN-022") == []
+        (found,) = of_rule(stream + pushed[3] + pushed[0], "GEN-022")
+        assert found.summary == "generation 2 is delivered after generation 6 was shown"
+        gap = (pushed[0] + pushed[3]).then(pushed[4], 11 * SECOND)
+        assert [each.summary for each in of_rule(stream + gap, "GEN-022")][1:] == [
+            "generations 3 to 4: events on a stream, but not delivered"
+        ]
+        late = (pushed[0] + pushed[3] + pushed[1] + pushed[2]).then(pushed[4], 11 * SECOND)
+        assert len(of_rule(stream + late, "GEN-022")) == 2, "behind, and behind again"
+
+
+BEGUN = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+GONE = rpc(DELETE, {"taskId": "t1", "id": "p1"}, {}, id=3)
+LATER = rpc("GetTask", {"id": "t1"}, task("WORKING"), id=9)
+ENDED = rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=4)
+
+
+def after(script: Script, seconds: int, other: Script = LATER) -> Script:
+    """The session goes on after a pause."""
+    return script.then(other, seconds * SECOND)
+
+
+class TestAskedFor:
+    """009."""
+
+    def test_deleted(self) -> None:
+        """Ten seconds are allowed; a configuration that is set again counts."""
+        assert said(after(after(BEGUN + created() + GONE, 9, AGAIN), 60), "PUSH-009") == []
+        late = after(after(BEGUN + created() + GONE, 11, AGAIN), 11)
+        (found,) = of_rule(late, "PUSH-009")
+        assert (found.exchange, found.confidence) == (4, "high")
+        assert found.summary == "the push configuration was deleted 11 s before the delivery"
+        assert said(after(after(BEGUN + created() + GONE + created(), 11, AGAIN), 11), "PUSH-009") == []
+
+    def test_unknown(self) -> None:
+        """Of the task or the URL; not judged where the facts are not complete."""
+        assert said(after(BEGUN + AGAIN, 11), "PUSH-009") == ["WARNING"]
+        assert said(after(BEGUN + AGAIN, 9), "PUSH-009") == [], "the session ends before"
+        assert said(after(created() + AGAIN, 11), "PUSH-009") == []
+        assert said(after(AGAIN, 11), "PUSH-009") == [], "the beginning of the task was not seen"
+        other = rpc(CREATE, HOOK | {"url": "https://client.example.com/other"}, STORED)
+        assert said(after(BEGUN + other + AGAIN, 11), "PUSH-009") == ["WARNING"]
+        gateway = rpc(CREATE, HOOK | {"url": "https://gateway.example.com/hook"}, STORED)
+        assert said(after(BEGUN + gateway + AGAIN, 11), "PUSH-009") == [], "a gateway may have replaced the host"
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            rest("POST", "/tasks/t1/pushNotificationConfigs", HOOK, STORED),
+            grpc(CREATE, HOOK, STORED, upstream="http://localhost:50051"),
+            rpc(GET, {"taskId": "t1", "id": "p1"}, STORED),
+            rpc(CREATE, HOOK, error={"code": -32603, "message": "it failed, perhaps too late"}),
+            rpc(LIST, {"taskId": "t1"}, {"configs": [STORED]}),
+        ],
+    )
+    def test_asked_for_in_any_way(self, config: Script) -> None:
+        """Also at another address of the agent, by another client, or with an answer that says nothing."""
+        assert said(after(BEGUN + config + AGAIN, 11), "PUSH-009") == []
+
+    def test_asked_for_with_a_message(self) -> None:
+        """Before and after its answer."""
+        first = rpc("SendMessage", sending(), snapshot("COMPLETED", second=1), seconds=30)
+        assert said(after(run_together(first, AGAIN, after=SECOND), 60), "PUSH-009") == []
+        more = sending()
+        more["message"]["taskId"] = "t1"
+        second = rpc("SendMessage", more, snapshot("COMPLETED", second=1), seconds=30, id=5)
+        assert said(after(BEGUN + run_together(second, AGAIN, after=SECOND), 60), "PUSH-009") == []
+
+    def test_delivery_before_the_task_is_known(self) -> None:
+        """Judged when the message is answered."""
+        first = rpc("SendMessage", send(), snapshot("COMPLETED", second=1), seconds=30)
+        (found,) = of_rule(after(run_together(first, AGAIN, after=SECOND), 60), "PUSH-009")
+        assert found.exchange == 2
+
+    def test_copies(self) -> None:
+        """A receiver may post the notification on to another URL."""
+        onward = deliver(status("WORKING"), target="/onward", host="inner.example.com")
+        assert said(after(BEGUN + created() + AGAIN + onward, 11), "PUSH-009") == []
+
+    def test_tokens_in_the_url(self) -> None:
+        """They are redacted in both places."""
+        config = rpc(CREATE, HOOK | {"url": f"{WEBHOOK_URL}?token=abcdefgh"}, STORED)
+        assert (
+            said(after(BEGUN + config + deliver(status("WORKING"), target="/hook?token=abcdefgh"), 11), "PUSH-009")
+            == []
+        )
+
+
+class TestMissing:
+    """011."""
+
+    def test_states(self) -> None:
+        """Terminal and interrupted ones."""
+        begun = BEGUN + created() + AGAIN
+        question = {"state": "TASK_STATE_INPUT_REQUIRED", "timestamp": "2026-01-01T00:00:01.000Z"}
+        asked = rpc("GetTask", {"id": "t1"}, task("INPUT_REQUIRED", status=question), id=4)
+        assert said(after(begun + ENDED, 31), "PUSH-011") == ["WARNING"]
+        assert said(after(begun + asked, 31), "PUSH-011") == ["WARNING"]
+        assert said(after(begun + LATER, 31), "PUSH-011") == []
+        assert said(after(begun + ENDED, 29), "PUSH-011") == []
+        assert (
+            said(after(begun + asked + deliver({"statusUpdate": {"taskId": "t1", "status": question}}), 31), "PUSH-011")
+            == []
+        )
+
+    def test_delivered(self) -> None:
+        """Before or after the proxy has seen the state, as a Task or an update."""
+        begun = BEGUN + created() + AGAIN
+        for event in (status("COMPLETED", second=1), {"task": task("COMPLETED", second=1)}):
+            assert said(after(begun + ENDED + deliver(event), 31), "PUSH-011") == []
+            assert said(after(begun + deliver(event) + ENDED, 31), "PUSH-011") == []
+        late = after(after(begun + ENDED, 29, deliver(status("COMPLETED", second=1))), 31)
+        assert said(late, "PUSH-011") == []
+
+    def test_long_tasks(self) -> None:
+        """The task is examined again and again, at longer intervals."""
+        begun = after(BEGUN + created() + AGAIN, 4000, ENDED)
+        (found,) = of_rule(after(begun, 2000), "PUSH-011")
+        assert found.summary.startswith("the task is completed for ")
+        assert 30 <= int(found.summary.split()[5]) <= 1030
+
+    def test_not_judged(self) -> None:
+        """No delivery passed here, the receiver failed, or the configuration is gone."""
+        assert said(after(BEGUN + created() + ENDED, 31), "PUSH-011") == []
+        assert said(after(BEGUN + created() + FAILED + ENDED, 31), "PUSH-011") == []
+        assert said(after(BEGUN + created() + AGAIN + GONE + ENDED, 31), "PUSH-011") == []
+        assert said(after(BEGUN + AGAIN + ENDED, 31), "PUSH-011") == []
+
+    def test_delivery_before_the_task_is_known(self) -> None:
+        """The first delivery came before the answer, and no other."""
+        first = rpc("SendMessage", sending(), snapshot("COMPLETED", second=1), seconds=3)
+        assert said(after(run_together(first, AGAIN, after=SECOND), 60), "PUSH-011") == ["WARNING"]

@@ -10,7 +10,6 @@ from a2a_proxy.model.chunk import Chunk
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.rules.define.catalogue import all_rules
-from a2a_proxy.rules.run import engine
 from support_mutations import SAMPLES, chunks, loaded
 from support_observer import fresh
 
@@ -40,17 +39,6 @@ def test_samples_are_judged_alike_in_batches(sample: str) -> None:
     expected = judged(said(session, 0))
 
     assert [judged(said(session, batch)) for batch in (1, 7, len(session))] == [expected] * 3
-
-
-@pytest.mark.parametrize("block", [1, 5])
-def test_batches_are_judged_in_blocks(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wherever a block ends, in which payloads are looked at before anything of it is judged."""
-    for sample in sorted(SAMPLES.glob("*.jsonl")):
-        session = chunks(loaded(sample.name.removesuffix(".a2a.jsonl")))
-        expected = judged(said(session, len(session)))
-        with monkeypatch.context() as patch:
-            patch.setattr(engine, "FRAMES_PER_BLOCK", block)
-            assert judged(said(session, len(session))) == expected
 
 
 def test_consecutive_examples_are_judged_alike_in_batches() -> None:

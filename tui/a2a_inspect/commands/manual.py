@@ -13,7 +13,7 @@ import click
 
 from a2a_proxy.cli.errors import UserError
 
-_INDENT = 16
+_INDENT = 18
 _RULE_NAME = re.compile(r"(?:a2a-)?[a-z0-9]+-\d{3}")
 
 

@@ -6,16 +6,15 @@ decides which URLs are replaced.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
-_JSON_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]', re.DOTALL)
-_QUOTE, _COMMA, _OBJECT, _ARRAY = b'",{['
+from a2a_proxy.relay.edits.json_strings import ITEM, replace_strings
+
 _RESULT_PATH = ["result"]
-_URL_PATHS = (["url"], ["supportedInterfaces", "[", "url"], ["additionalInterfaces", "[", "url"])
+_URL_PATHS = (["url"], ["supportedInterfaces", ITEM, "url"], ["additionalInterfaces", ITEM, "url"])
 _TRANSPORT_FIELDS = {"supportedInterfaces": "protocolBinding", "additionalInterfaces": "transport"}
 
 
@@ -81,42 +80,9 @@ def _text_or_empty(value: object) -> str:
 
 
 def _write_json_card(payload: bytes, form: str, new_urls: Mapping[str, str]) -> bytes:
-    parts: list[bytes] = []
-    last = 0
-    for start, end in _url_spans(payload, _RESULT_PATH if form == "jsonrpc" else []):
-        before = msgspec.json.decode(payload[start:end], type=str)
-        after = new_urls.get(before, before)
-        if after != before:
-            parts += (payload[last:start], msgspec.json.encode(after))
-            last = end
-    return b"".join((*parts, payload[last:]))
-
-
-def _url_spans(payload: bytes, root: list[str]) -> list[tuple[int, int]]:
-    """Return the byte ranges of a card's URL values, quotes included, in valid JSON."""
-    wanted = [[*root, *place] for place in _URL_PATHS]
-    spans: list[tuple[int, int]] = []
-    path: list[str] = []
-    """For each open object the name of the current member, for each open array `[`."""
-    name_next = False
-    for token in _JSON_TOKEN.finditer(payload):
-        start, end = token.span()
-        first = payload[start]
-        if first == _QUOTE:
-            if name_next:
-                path[-1] = msgspec.json.decode(payload[start:end], type=str)
-                name_next = False
-            elif path and path[-1] == "url" and path in wanted:
-                spans.append((start, end))
-        elif first in (_OBJECT, _ARRAY):
-            path.append("[" if first == _ARRAY else "")
-            name_next = first == _OBJECT
-        elif first == _COMMA:
-            name_next = path[-1] != "["
-        else:
-            path.pop()
-            name_next = False
-    return spans
+    root = _RESULT_PATH if form == "jsonrpc" else []
+    edited = replace_strings(payload, [[*root, *path] for path in _URL_PATHS], new_urls.get)
+    return payload if edited is None else edited
 
 
 def _read_protobuf_card(payload: bytes, package: str) -> EditableCard | None:

@@ -62,6 +62,30 @@ serialized AgentCard. `client_authority` is the client's authority for this prox
 """
 
 
+class PushConfig(msgspec.Struct, frozen=True):
+    """The name of a push notification configuration; a member is empty as long as it is unknown."""
+
+    task_id: str = ""
+    id: str = ""
+
+
+class WebhookUrls(Protocol):
+    """The URLs of webhooks that lead through the proxy, for one agent. Its methods never raise."""
+
+    def replace_url(self, url: str, config: PushConfig) -> str | None:
+        """Return the proxy's URL for a client's webhook, or None if the URL must stay."""
+
+    def restore_url(self, url: str, config: PushConfig) -> str | None:
+        """Return the client's URL for one of the proxy, or None if it is another one. An answer of the agent names the
+        configuration that has it."""
+
+    def discard_url(self, url: str) -> None:
+        """Forget a URL of the proxy, because the agent did not accept the configuration."""
+
+    def forget_config(self, config: PushConfig) -> None:
+        """Forget the URL of a configuration, because the agent deleted it."""
+
+
 class EditPlan(msgspec.Struct, frozen=True):
     """The edits to make on a connection."""
 
@@ -73,19 +97,31 @@ class EditPlan(msgspec.Struct, frozen=True):
     """The address the client connected to, `host:port`: its authority if it sends none."""
     trace: RandomBits | None = None
     """Source of the ids of the proxy's spans, whose `traceparent` each request gets; None if requests keep theirs."""
+    webhooks: WebhookUrls | None = None
+    """Replaces the URLs of webhooks; None if they stay unchanged."""
     faults: FaultPlan | None = None
     """Faults on purpose; None without `--fault`."""
 
     @property
     def changes_messages(self) -> bool:
         """Whether there are edits besides faults."""
-        return self.authority is not None or self.cards is not None or self.trace is not None
+        return any(each is not None for each in (self.authority, self.cards, self.trace, self.webhooks))
 
 
 OWN_ANSWER = -1
 """The offset of a `fault` that makes the proxy respond."""
 EditKind = Literal[
-    "host", "authority", "traceparent", "card", "card-request", "untouched", "ended", "fault", "fault-end", "answer"
+    "host",
+    "authority",
+    "traceparent",
+    "card",
+    "card-request",
+    "webhook",
+    "untouched",
+    "ended",
+    "fault",
+    "fault-end",
+    "answer",
 ]
 
 
@@ -93,18 +129,17 @@ class EditFact(msgspec.Struct, frozen=True):
     """One change, or a change that could not be made; the data of an EDIT record."""
 
     direction: Direction
-    kind: Literal[
-        "host", "authority", "traceparent", "card", "card-request", "untouched", "ended", "fault", "fault-end", "answer"
-    ]
+    kind: EditKind
     """`host` and `authority` are recorded once for each (before, after) of a connection, `traceparent` for each
-    request. `untouched`: a card was held and released unchanged. `ended`: editing has ended on this connection.
-    `fault`: a fault concerns the event with this byte; recorded before the bytes of the event. `fault-end`: a fault
-    ends the exchange. `answer`: the proxy has sent a response of its own."""
+    request. `webhook`: URLs of push configurations. `untouched`: a message was held and released unchanged. `ended`:
+    editing has ended on this connection. `fault`: a fault concerns the event with this byte; recorded before the bytes
+    of the event. `fault-end`: a fault ends the exchange. `answer`: the proxy has sent a response of its own."""
     offset: int
     """Bytes of this direction that the sender sent before the changed ones."""
     detail: dict[str, Any]
-    """JSON values. `host`, `authority`: `before`, `after`. `card`: `urls` (pairs), `length_before`, `length_after`.
-    `card-request`: `fields` (names of header fields changed or left out). `untouched`, `ended`: `reason`.
+    """JSON values. `host`, `authority`: `before`, `after`. `card`, `webhook`: `urls` (pairs), `length_before`,
+    `length_after`. `card-request`: `fields` (names of header fields changed or left out). `untouched`: `reason`, `what`
+    (`card`, or `webhook`). `ended`: `reason`.
     `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire events), `fields` (names of
     the fields left out, if any). `fault`: `note`. `fault-end`: `note`, `stream`, and `reset` if the connection ends:
     whether with RST. `answer`: `data`, the bytes.

@@ -1,12 +1,15 @@
-"""Edits on one HTTP/1.1 connection: `Host`, `traceparent`, and agent cards on their way to the client.
+"""Edits on one HTTP/1.1 connection: `Host`, `traceparent`, agent cards on their way to the client, and the URLs of
+webhooks.
 
-Held are only: heads if one of these fields is rewritten, else a GET until its path is known not to be a card's; and the
-response to a card request. After bytes that the scanner does not understand, all bytes are forwarded unchanged.
+Held are only: heads if one of these fields is rewritten, else a GET until its path is known not to be a card's; the
+response to a card request; and if webhooks are edited, requests with a body, and the answers to calls for push
+configurations. After bytes that the scanner does not understand, all bytes are forwarded unchanged.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,12 +19,14 @@ from a2a_proxy.relay.edits.http1_message import (
     CARD_CALL_HINT,
     CARD_PATHS,
     CONDITIONAL_FIELDS,
+    count_tokens,
     decode_content,
     is_card_call,
     may_ask_for_card,
     parse_trace,
     replace_fields,
     replace_trace,
+    resize_head,
     rewrite_head,
 )
 from a2a_proxy.relay.edits.http1_repeat import RepeatedRequest, remember_request
@@ -39,8 +44,11 @@ from a2a_proxy.relay.edits.http1_scan import (
 )
 
 MAX_RESPONSE_BYTES = 1024 * 1024
-"""Bytes of a response that are held, its head included."""
+"""Bytes of a response or a request that are held, its head included."""
 HOLD_SECONDS = 5.0
+"""Seconds that the response with a card is held."""
+WEBHOOK_HOLD_SECONDS = 1.0
+"""Seconds that a request, or the answer to a call for push configurations, is held."""
 MAX_CALL_BYTES = 64 * 1024
 """Bytes of the longest JSON-RPC request that is examined."""
 MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
@@ -49,6 +57,11 @@ interruption."""
 
 _TOO_LARGE = "it is larger than 1 MiB"
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.edits.http1_webhooks import HeldRequest
+    from a2a_proxy.relay.edits.push_config import PushCall, UrlEdit
 
 
 class _PendingRequest(msgspec.Struct):
@@ -60,6 +73,15 @@ class _PendingRequest(msgspec.Struct):
     form: str = ""
     """Form of the card in the response (`CardRewriter`); empty if it is not a card request."""
     authority: str = ""
+    push: PushCall | None = None
+    """The call for push configurations; None if it is another one."""
+    replaced_urls: tuple[str, ...] = ()
+    """The URLs of webhooks that it was sent with."""
+
+    @property
+    def is_response_held(self) -> bool:
+        """Whether the response is held until it is complete."""
+        return bool(self.form) or (self.push is not None and self.push.kind != "send")
 
 
 _PLAIN_REQUEST = _PendingRequest()
@@ -81,6 +103,12 @@ class Http1Editor:
         self._may_repeat = False
         """Whether there is a previous request and a message begins with the next byte of the client."""
         self._cards = plan.cards
+        self._webhooks = plan.webhooks
+        self._held_request: HeldRequest | None = None
+        """A request with a body that may have the URL of a webhook."""
+        self._held_pending = _PLAIN_REQUEST
+        """The same request, as its response needs it."""
+        self._answered_status = 0
         self._active = True
         self._end_reason = ""
         """Why editing ends; empty while it does not."""
@@ -104,6 +132,7 @@ class Http1Editor:
         """The request that the current response answers."""
         self._framing = 0
         self._deadline: float | None = None
+        self._hold_seconds = HOLD_SECONDS
         # The shortcut for the most frequent case: a whole message with the head of the previous one.
         self._known_request = self._known_response = b""
         self._known_request_body = self._known_response_body = 0
@@ -119,8 +148,11 @@ class Http1Editor:
 
     @property
     def deadline(self) -> float | None:
-        """When a held response is released."""
-        return self._deadline
+        """When a held response or request is released."""
+        held = self._held_request
+        if held is None:
+            return self._deadline
+        return held.deadline if self._deadline is None else min(held.deadline, self._deadline)
 
     def take_edits(self) -> list[EditFact]:
         """Return the edits made since the last call."""
@@ -223,6 +255,8 @@ class Http1Editor:
         self._active = False
         if self._held_response is not None:
             self._release_response(self._end_reason, outs[_TO_CLIENT])
+        if self._held_request is not None:
+            self._release_request(self._end_reason, outs[_TO_AGENT])
         outs[_TO_AGENT].extend(self._held_head or ())
         self._held_head = None
         self._facts.append(EditFact(direction, "ended", self._byte_counts[direction], {"reason": self._end_reason}))
@@ -231,6 +265,8 @@ class Http1Editor:
         """Return the held bytes of that direction."""
         out: list[bytes] = []
         if direction is _TO_AGENT:
+            if self._held_request is not None:
+                self._release_request("it ended too early", out)
             out += self._held_head or ()
             self._held_head = None
         else:
@@ -238,40 +274,51 @@ class Http1Editor:
                 self._finish_response(out)
             elif self._held_response is not None:
                 self._release_response("it ended too early", out)
-            self._active = self._held_head is not None
+            self._active = self._held_head is not None or self._held_request is not None
         return [Output(direction, b"".join(out))] if out else []
 
     def tick(self, now: float) -> list[Output]:
-        """Release a response that was held too long."""
-        if self._deadline is None or now < self._deadline:
-            return []
+        """Release what was held too long."""
+        sent: list[Output] = []
         out: list[bytes] = []
-        self._release_response(f"it took more than {HOLD_SECONDS:g} s", out)
-        return [Output(_TO_CLIENT, b"".join(out))]
+        if self._held_request is not None and now >= self._held_request.deadline:
+            self._release_request("it took more than 1 s", out)
+            sent.append(Output(_TO_AGENT, b"".join(out)))
+        if self._deadline is not None and now >= self._deadline:
+            out = []
+            self._release_response(f"it took more than {self._hold_seconds:g} s", out)
+            sent.append(Output(_TO_CLIENT, b"".join(out)))
+        return sent
 
     # Requests
 
-    def _scan_request(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:  # noqa: ARG002 (as below)
+    def _scan_request(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
         scanner = self._requests
         begins = scanner.is_between_messages
         part, end = scanner.read_part(data, at)
         raw = data[at:end]
         if begins:
             self._held_head, self._line_known = [], False
-        if self._held_head is None:
-            out.append(raw)
-        else:
+        if self._held_head is not None:
             self._held_head.append(raw)
+        elif self._held_request is not None:
+            self._held_request.add(raw)
+        else:
+            out.append(raw)
         if part is MessagePart.HEAD:
             self._on_head_part(out)
         elif part is MessagePart.HEAD_END:
-            self._on_request(end + self._byte_counts[_TO_AGENT] - len(scanner.head), out)
+            self._on_request(end + self._byte_counts[_TO_AGENT] - len(scanner.head), now, out)
         elif self._call_body is not None:
             self._on_call_part(raw, done=part is MessagePart.BODY_END)
+        if self._held_request is not None and part is not MessagePart.HEAD_END:
+            self._on_held_part(out, done=part is MessagePart.BODY_END)
         return end
 
     def _on_head_part(self, out: list[bytes]) -> None:
-        if self._held_head is None or self._host is not None or self._trace is not None or self._line_known:
+        if self._held_head is None or self._line_known:
+            return
+        if self._host is not None or self._trace is not None or self._webhooks is not None:
             return
         begin = b"".join(self._held_head)
         self._line_known = b"\r\n" in begin
@@ -279,7 +326,7 @@ class Http1Editor:
             out += self._held_head
             self._held_head = None
 
-    def _on_request(self, offset: int, out: list[bytes]) -> None:
+    def _on_request(self, offset: int, now: float, out: list[bytes]) -> None:
         head, held = self._requests.head, self._held_head
         self.budget -= len(head) >> HEAD_SHIFT
         self._held_head = None
@@ -294,13 +341,16 @@ class Http1Editor:
             self._end_reason = str(reason)
             out += held or ()
             return
-        if held is not None:
+        empty = self._requests.begin_body(framing)
+        if self._webhooks is not None and method == b"POST" and not empty:
+            self._held_pending = request
+            self._hold_request(new, method, target, framing, offset, now, out)
+        elif held is not None:
             out.append(new)
         self._pending_requests.append(request)
-        empty = self._requests.begin_body(framing)
         self._call_body = [] if not empty and method == b"POST" and self._cards is not None else None
         self._call_size = 0
-        if request is _PLAIN_REQUEST and framing >= 0 and new is head:
+        if request is _PLAIN_REQUEST and framing >= 0 and new is head and self._webhooks is None:
             self._known_request, self._known_request_body = head, framing
 
     def _classify_request(self, head: bytes, method: bytes, target: bytes) -> _PendingRequest:
@@ -310,7 +360,60 @@ class Http1Editor:
             return _PendingRequest(head=True)
         if method == b"GET" and self._cards is not None and target.partition(b"?")[0].endswith(CARD_PATHS):
             return _PendingRequest(form="json", authority=self._authority_of_head(head))
-        return _PLAIN_REQUEST
+        if self._webhooks is None:
+            return _PLAIN_REQUEST
+        from a2a_proxy.relay.edits.push_config import classify_rest
+
+        return _PendingRequest(push=classify_rest(method, target) if method != b"POST" else None)
+
+    # Requests that may have the URL of a webhook
+
+    def _hold_request(
+        self, head: bytes, method: bytes, target: bytes, framing: int, offset: int, now: float, out: list[bytes]
+    ) -> None:
+        """Hold a request with a body, unless that would keep its client waiting."""
+        from a2a_proxy.relay.edits.http1_webhooks import HeldRequest, refuse_hold
+
+        held = HeldRequest(head, method, target, framing, offset, now + WEBHOOK_HOLD_SECONDS, size=len(head))
+        self._held_request = held
+        reason = refuse_hold(head) or (_TOO_LARGE if framing > MAX_RESPONSE_BYTES else "")
+        if reason:
+            self._release_request(reason, out)
+
+    def _on_held_part(self, out: list[bytes], *, done: bool) -> None:
+        held = self._held_request
+        assert held is not None
+        assert self._webhooks is not None
+        if held.size > MAX_RESPONSE_BYTES:
+            self._release_request(_TOO_LARGE, out)
+        elif done and held.framing == CHUNKED and held.count_lines() > MOST_CHUNK_LINES:
+            self._release_request("it came in too many chunks", out)
+        elif done:
+            from a2a_proxy.relay.edits.http1_webhooks import edit_held_request
+
+            self.budget -= held.size >> HEAD_SHIFT
+            result = edit_held_request(held, self._webhooks, MOST_TOKENS)
+            if isinstance(result, str):
+                self._release_request(result, out)
+                return
+            self._held_request = None
+            out.append(result.sent)
+            request = self._held_pending
+            request.push = result.push
+            if result.edit is not None:
+                request.replaced_urls = tuple(after for _, after in result.edit.urls)
+                self._note_urls(_TO_AGENT, held.offset, result.edit, held.size - len(held.head))
+
+    def _release_request(self, reason: str, out: list[bytes]) -> None:
+        """Release the held request unchanged, and record why."""
+        held, self._held_request = self._held_request, None
+        assert held is not None
+        self._facts.append(EditFact(_TO_AGENT, "untouched", held.offset, {"reason": reason, "what": "webhook"}))
+        out.append(held.raw)
+
+    def _note_urls(self, direction: Direction, offset: int, edit: UrlEdit, length: int) -> None:
+        detail = {"urls": edit.urls, "length_before": length, "length_after": len(edit.payload)}
+        self._facts.append(EditFact(direction, "webhook", offset, detail))
 
     def _authority_of_head(self, head: bytes) -> str:
         host = header_field(head, b"host")
@@ -366,7 +469,8 @@ class Http1Editor:
 
     def _scan_response(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
         scanner = self._responses
-        begins = scanner.is_between_messages and self._pending_requests and self._pending_requests[0].form
+        requests = self._pending_requests
+        begins = scanner.is_between_messages and requests and requests[0].is_response_held
         part, end = scanner.read_part(data, at)
         raw = data[at:end]
         if begins:
@@ -375,7 +479,8 @@ class Http1Editor:
                 0,
                 self._byte_counts[_TO_CLIENT] + at,
             )
-            self._deadline = now + HOLD_SECONDS
+            self._hold_seconds = HOLD_SECONDS if self._pending_requests[0].form else WEBHOOK_HOLD_SECONDS
+            self._deadline = now + self._hold_seconds
         if self._held_response is None:
             out.append(raw)
         else:
@@ -410,8 +515,15 @@ class Http1Editor:
             return
         self._pending_requests.popleft()
         self._answered_request, self._framing = request, framing
+        self._answered_status = status
+        if status >= 300 and self._webhooks is not None and not request.is_response_held:
+            for url in request.replaced_urls:
+                self._webhooks.discard_url(url)
         if self._held_response is not None:
-            if status != 200 or empty:
+            if request.push is not None and empty:
+                self._edit_answer(request.push, b"", request.replaced_urls)
+                self._pass_held_response(out)
+            elif empty or (status != 200 and request.push is None):
                 self._pass_held_response(out)
             elif framing > MAX_RESPONSE_BYTES:
                 self._release_response(_TOO_LARGE, out)
@@ -421,7 +533,6 @@ class Http1Editor:
     def _finish_response(self, out: list[bytes]) -> None:
         """Rewrite the held response, which is complete."""
         assert self._held_response is not None
-        assert self._cards is not None
         head = self._responses.head
         raw = b"".join(self._held_response)[len(head) :]
         if self._framing == CHUNKED and raw.count(b"\r\n") > MOST_CHUNK_LINES:
@@ -431,9 +542,20 @@ class Http1Editor:
         if payload is None:
             self._release_response("its content coding is not supported", out)
             return
-        if sum(map(payload.count, (b'"', b",", b"{", b"["))) > MOST_TOKENS:
+        if count_tokens(payload) > MOST_TOKENS:
             self._release_response("it has too many members", out)
             return
+        request = self._answered_request
+        if request.push is not None:
+            edit = self._edit_answer(request.push, payload, request.replaced_urls)
+            if edit is None:
+                self._pass_held_response(out)
+                return
+            out += (resize_head(head, edit.payload), edit.payload)
+            self._note_urls(_TO_CLIENT, self._held_response_offset, edit, len(payload))
+            self._held_response = self._deadline = None
+            return
+        assert self._cards is not None
         outcome = self._cards(payload, self._answered_request.form, self._answered_request.authority)
         if outcome.payload is None:
             self._pass_held_response(out)
@@ -443,9 +565,17 @@ class Http1Editor:
         self._facts.append(EditFact(_TO_CLIENT, "card", self._held_response_offset, detail))
         self._held_response = self._deadline = None
 
+    def _edit_answer(self, push: PushCall, payload: bytes, replaced: tuple[str, ...]) -> UrlEdit | None:
+        from a2a_proxy.relay.edits.http1_webhooks import edit_held_answer
+
+        assert self._webhooks is not None
+        return edit_held_answer(push, self._answered_status, payload, replaced, self._webhooks)
+
     def _release_response(self, reason: str, out: list[bytes]) -> None:
         """Release the held response unchanged, and record why."""
-        self._facts.append(EditFact(_TO_CLIENT, "untouched", self._held_response_offset, {"reason": reason}))
+        what = "card" if self._hold_seconds == HOLD_SECONDS else "webhook"
+        detail = {"reason": reason, "what": what}
+        self._facts.append(EditFact(_TO_CLIENT, "untouched", self._held_response_offset, detail))
         self._pass_held_response(out)
 
     def _pass_held_response(self, out: list[bytes]) -> None:

@@ -45,8 +45,15 @@ def make_origin(host: str, port: int, *, tls: bool) -> Upstream:
     return Upstream(host, port, tls, f"https://{where}" if tls else where)
 
 
+ForwardTarget = tuple[Upstream, bytes, bytes]
+"""The origin of a request, the value of `Host` and the target in origin form."""
+
+
 class Http1Forward:
     """The requests and responses of one client. After `refusal` is set, no more requests are read."""
+
+    may_repeat = True
+    """Whether a request with the head of the previous one has the same target."""
 
     def __init__(self) -> None:
         self.budget = UNLIMITED
@@ -126,12 +133,16 @@ class Http1Forward:
         self._unanswered.append(self._next_is_head)
         return self._next_head
 
+    def parse_target(self, method: bytes, target: bytes, framing: int) -> ForwardTarget | Problem:  # noqa: ARG002
+        """Return where a request with a target in absolute form goes, or the answer to another form."""
+        return _parse_target(method, target)
+
     def _on_request(self, out: list[bytes]) -> None:
         head = self._requests.head
         self.budget -= len(head) >> HEAD_SHIFT
         self._known_request_size = 0
         method, target, framing = parse_request_head(head)
-        found = _parse_target(method, target)
+        found = self.parse_target(method, target, framing)
         if isinstance(found, Problem):
             self.refusal = found
             return
@@ -143,7 +154,7 @@ class Http1Forward:
             return
         self._unanswered.append(method == b"HEAD")
         out.append(sent)
-        if framing >= 0 and method != b"HEAD":
+        if framing >= 0 and method != b"HEAD" and self.may_repeat:
             self._known_request, self._sent_request = head, sent
             self._known_request_size = len(head) + framing
 
@@ -193,9 +204,7 @@ class Http1Forward:
             self._known_response, self._known_response_size = head, len(head) + framing
 
 
-def _parse_target(method: bytes, target: bytes) -> tuple[Upstream, bytes, bytes] | Problem:
-    """Return the origin of a request target in absolute form, the value of `Host` and the target in origin form; or the
-    answer to another form."""
+def _parse_target(method: bytes, target: bytes) -> ForwardTarget | Problem:
     found = _TARGET.fullmatch(target)
     if found is None:
         return _explain_target(method, target)

@@ -81,6 +81,21 @@ def rewrite_head(head: bytes, payload: bytes) -> bytes:
     return b"%sContent-Length: %d\r\n\r\n" % (edited[:-2], len(payload))
 
 
+def resize_head(head: bytes, payload: bytes) -> bytes:
+    """Return the head of a response that carries `payload` instead, as it is without the proxy: only its framing and
+    the digests of the old bytes change."""
+    changes: dict[bytes, bytes | None] = dict.fromkeys((*_OLD_FRAMING, b"repr-digest"))
+    length = b"%d" % len(payload)
+    if b"\r\ncontent-length:" in head.lower():
+        return replace_fields(head, changes | {b"content-length": length})
+    return b"%sContent-Length: %s\r\n\r\n" % (replace_fields(head, changes)[:-2], length)
+
+
+def count_tokens(payload: bytes) -> int:
+    """Return about how many tokens JSON text has, strings and punctuation."""
+    return sum(map(payload.count, (b'"', b",", b"{", b"[")))
+
+
 def replace_fields(head: bytes, changes: dict[bytes, bytes | None]) -> bytes:
     """Return the head with new values for some fields (names in lower case); None leaves a field out."""
     lines = head[:-4].split(b"\r\n")

@@ -270,12 +270,17 @@ class ChunkReader:
 
 def decode_chunked(body: bytes) -> bytes:
     """Return the data of a whole chunked body that an Http1Scanner has scanned, without trailers."""
+    return split_chunked(body)[0]
+
+
+def split_chunked(body: bytes) -> tuple[bytes, bytes]:
+    """Return the data of such a body, and its bytes after the line of the last chunk: trailers and the empty line."""
     parts: list[bytes] = []
     at = 0
     while True:
         end = body.index(b"\r\n", at)
         size = int(body[at:end].partition(b";")[0], 16)
         if not size:
-            return b"".join(parts)
+            return b"".join(parts), body[end + 2 :]
         parts.append(body[end + 2 : end + 2 + size])
         at = end + 2 + size + 2

@@ -367,7 +367,10 @@ def deliver(
         text = body if isinstance(body, str) else json_text(body)
         _add_http_request(talk, f"POST {target}", {"Host": chosen.host}, text, chosen)
         if status is None:
-            talk.closes = False
+            if chosen.finish != "end":
+                _finish_conversation(talk, chosen.finish, b"")
+            else:
+                talk.closes = False
             return talk.to_connection()
         fields = {} if status == 204 else {"Content-Length": "0"}
         head = _header_block(f"HTTP/1.1 {status} {_reason_phrase(status)}", fields, chosen.reply_headers)

@@ -57,6 +57,8 @@ class StatusSummary(msgspec.Struct, frozen=True, gc=False):
     """Whether the status has neither a message nor anything else besides state and timestamp."""
     named_ids: tuple[str, ...] = ()
     """Task and context ids named by its message, and by the messages of a task's history; includes empty ones."""
+    is_plain: bool = False
+    """Whether the payload has no free text besides its ids and one text, which is `message_content`."""
 
 
 class ArtifactSummary(msgspec.Struct, frozen=True, gc=False):

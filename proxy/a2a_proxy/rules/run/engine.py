@@ -121,10 +121,11 @@ def _shared_tables() -> _RuleTables:
 
 _AnswerContext = tuple[ExchangeRecord, Exchange, _RuleTable, Checks]
 """An exchange's record, exchange, rule table for answers (`_rule_table`) and payload checks (`checks_for`)."""
-FrameOrEnd = tuple[Frame, RuleDataSource] | Exchange
+CheckedFrame = tuple[Frame, RuleDataSource, GateResult | None, Checks]
+"""A frame, and the result of these checks for it if they have run."""
+FrameOrEnd = CheckedFrame | Exchange
 """A frame, or an exchange that has ended."""
-FRAMES_PER_BLOCK = 128
-"""Number of frames whose payloads are checked before the first of them is judged."""
+NO_CHECKS: Checks = {}
 
 
 class Engine:
@@ -153,36 +154,32 @@ class Engine:
 
     def on_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
         """Process one frame that has already been emitted."""
-        self._apply_frame(frame, source, self._check_frame(frame), out)
+        self._apply_frame(frame, source, self._check_frame(frame, None, NO_CHECKS), out)
 
     def judge_block(self, items: Sequence[FrameOrEnd], out: list[Observation]) -> None:
-        """Do the same as `on_frame` and `on_exchange_closed` for each item in turn, but faster.
-
-        All payloads of a block are checked first, which keeps the code and the payloads in the processor caches. The
-        result of a payload check depends only on the heads of its exchange.
-        """
+        """Do the same as `on_frame` and `on_exchange_closed` for each item in turn, but faster."""
         check_frame = self._check_frame
-        for start in range(0, len(items), FRAMES_PER_BLOCK):
-            block = items[start : start + FRAMES_PER_BLOCK]
-            results = [check_frame(each[0]) if type(each) is tuple else None for each in block]
-            for each, found in zip(block, results, strict=True):
-                if type(each) is not tuple:
-                    self.on_exchange_closed(each, out)  # type: ignore[arg-type]
+        for each in items:
+            if type(each) is not tuple:
+                self.on_exchange_closed(each, out)  # type: ignore[arg-type]
+                continue
+            frame, source, checked, checks = each
+            found = check_frame(frame, checked, checks)
+            if type(found) is StatusSummary and self._now <= frame.at <= self._deadlines.next_at:
+                self._now = frame.at
+                if self._apply_repeated_status(frame, found, out):
                     continue
-                frame, source = each
-                if type(found) is StatusSummary and self._now <= frame.at <= self._deadlines.next_at:
-                    self._now = frame.at
-                    if self._apply_repeated_status(frame, found, out):
-                        continue
-                self._apply_frame(frame, source, found, out)
+            self._apply_frame(frame, source, found, out)
 
-    def _check_frame(self, frame: Frame) -> GateResult | None:
+    def _check_frame(self, frame: Frame, checked: GateResult | None, checks: Checks) -> GateResult | None:
         """Return the gate result of an answer; None for other frames and for the first answer, whose heads are not
-        known yet.
+        known yet. `checked` is the result of `checks` if they have run.
         """
         answering = self._answer_contexts.get(frame.exchange)
         if answering is None or (frame.direction is _TO_AGENT) is not (answering[0].binding is _WEBHOOK):
             return None
+        if checked is not None and checks is answering[3]:
+            return checked
         return check_payload(frame, answering[1], answering[3])
 
     def _apply_frame(

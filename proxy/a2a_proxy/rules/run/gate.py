@@ -6,12 +6,14 @@ rules then run only on frames that need them.
 
 from __future__ import annotations
 
-from a2a_proxy.model.exchange import Binding, Dialect, Exchange
+from typing import Protocol
+
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import is_protobuf
 from a2a_proxy.rules.define.conditions import ENVELOPE
-from a2a_proxy.rules.facts.partial_decode import GateResult
+from a2a_proxy.rules.facts.partial_decode import GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.json_checks import (
     JSON_0_3,
     JSON_1_0,
@@ -34,7 +36,24 @@ _SEND_OPERATIONS = frozenset(("SendMessage", "SendStreamingMessage"))
 _TASK_ID_OPERATIONS = frozenset(("GetTask", "CancelTask", "SubscribeToTask"))
 
 
-def check_payload(frame: Frame, exchange: Exchange, checks: Checks) -> GateResult:
+class CallView(Protocol):
+    """The attributes of an exchange, possibly still open, that choose its checks."""
+
+    @property
+    def binding(self) -> Binding: ...  # noqa: D102
+    @property
+    def dialect(self) -> Dialect: ...  # noqa: D102
+    @property
+    def operation(self) -> str: ...  # noqa: D102
+    @property
+    def method(self) -> str: ...  # noqa: D102
+    @property
+    def target(self) -> str: ...  # noqa: D102
+    @property
+    def rpc_id(self) -> str: ...  # noqa: D102
+
+
+def check_payload(frame: Frame, exchange: CallView, checks: Checks) -> GateResult:
     """Return a true value if no rule that reads only payloads would find anything in this one.
 
     For an update that was decoded on the way the result is its summary. `checks` are the checks of the exchange.
@@ -54,7 +73,20 @@ def check_payload(frame: Frame, exchange: Exchange, checks: Checks) -> GateResul
     return (frame.rpc_id == exchange.rpc_id or not frame.rpc_id) and check(frame.payload)
 
 
-def checks_for(exchange: Exchange) -> Checks:
+def read_strings(frame: Frame, update: GateResult) -> tuple[bytes, ...] | None:
+    """Return the strings of a status update that `check_payload` has read, apart from the frame's `task_id`,
+    `context_id` and `rpc_id`; None if it has read only some of them.
+    """
+    if type(update) is not StatusSummary or not update.is_plain:
+        return None
+    content, stamp = update.message_content, update.stamp
+    if content is None:
+        return (stamp.encode(),)
+    ident = frame.message_id.encode()
+    return (content, ident, stamp.encode()) if stamp else (content, ident)
+
+
+def checks_for(exchange: CallView) -> Checks:
     """Return the checks for the payloads of an exchange."""
     key = (exchange.binding, exchange.dialect, exchange.operation, exchange.method)
     found = _CHECKS_BY_CALL.get(key)
@@ -72,7 +104,7 @@ _CHECKS_BY_CALL: dict[tuple[Binding, Dialect, str, str], Checks] = {}
 """Cached checks by binding, dialect, operation and method."""
 
 
-def _is_empty(frame: Frame, exchange: Exchange) -> bool:
+def _is_empty(frame: Frame, exchange: CallView) -> bool:
     """Whether the payload is validly empty: an end of stream, a gRPC message without fields, or a request fully
     described by its path.
     """

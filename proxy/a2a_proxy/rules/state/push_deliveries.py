@@ -15,6 +15,7 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.credentials import Credential, find_credentials
+from a2a_proxy.rules.facts.naming import event_phrase
 from a2a_proxy.rules.facts.partial_decode import parse_timestamp
 from a2a_proxy.rules.state.push_receivers import PushReceiver, active_receivers, learn_receivers, url_key
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
@@ -56,7 +57,8 @@ class Delivery(msgspec.Struct, frozen=True):
     """Timestamp of the status, ns; negative if it has no time zone, 0 if there is none."""
     members: list[str]
     """The members of a StreamResponse in the body."""
-    is_bare_task: bool
+    bare: str
+    """The object in the body in words, if it is not inside one of these members; empty if it is no A2A object."""
     token: str
     credentials: list[Credential]
     values: list[str]
@@ -113,7 +115,9 @@ class SentEvents(TypedDict):
     is_watched: bool
     """Whether a deadline for its next delivery is scheduled."""
     is_behind: bool
-    """Whether the last delivery had an older generation than the streams."""
+    """Whether the last delivery was behind the streams."""
+    generations: list[int]
+    """Generations of the latest events."""
 
 
 class NotedDelivery(NamedTuple):
@@ -154,7 +158,7 @@ def _read_frame(context: RuleContext) -> Delivery:
         generation=frame.generation,
         stamp=parse_timestamp(context.status_summary.stamp),
         members=members,
-        is_bare_task=not members and frame.event is EventKind.TASK,
+        bare="" if members else event_phrase(frame, ""),
         token=context.request_header(TOKEN_HEADER),
         credentials=find_credentials(exchange),
         values=[value.decode("latin-1") for _, value in exchange.request_headers if len(value) <= _MAX_VALUE],
@@ -187,7 +191,7 @@ def _record_attempt(context: RuleContext, delivery: Delivery) -> NotedDelivery:
     key = f"{delivery.task_id} {delivery.url}"
     all_sent: dict[str, SentEvents] = context.session.notes.setdefault(_SENT_NOTE, {})
     sent = all_sent.pop(key, None) or SentEvents(
-        attempts={}, newest=None, states={}, last=None, is_watched=False, is_behind=False
+        attempts={}, newest=None, states={}, last=None, is_watched=False, is_behind=False, generations=[]
     )
     all_sent[key] = sent
     if len(all_sent) > _MAX_SENT:
@@ -202,6 +206,8 @@ def _record_attempt(context: RuleContext, delivery: Delivery) -> NotedDelivery:
     newest = sent["newest"]
     if newest is None or not is_older(delivery, newest):
         sent["newest"] = _newest_event(delivery, newest)
+    if delivery.generation > 0:
+        sent["generations"] = [*sent["generations"], delivery.generation][-_MAX_EVENTS:]
     if delivery.state:
         sent["states"][str(delivery.state)] = delivery.started
     return NotedDelivery(delivery, sent, attempts, newest)

@@ -175,20 +175,19 @@ def _make_receiver(context: RuleContext, config: Json, url: str, *, is_active: b
 
 
 def _add_receiver(context: RuleContext, task_id: str, made: PushReceiver) -> None:
-    """Add a configuration; one that it may replace is no longer known to be active."""
-    entries = []
-    for each in receivers_of(context.session, task_id):
-        if (
-            each["by"] == made["by"]
-            and not each["until"]
-            and (each["id"] == made["id"] or not each["id"] or not made["id"])
-        ):
-            if _contents(each) == _contents(made):
-                continue
-            each["is_active"] = each["is_active"] and not made["is_active"]
-        if each["exchange"] != made["exchange"]:
-            entries.append(each)
-    entries.append(made)
+    """Add a configuration, unless an equal one is active; one that it may replace is no longer known to be active."""
+    entries = [each for each in receivers_of(context.session, task_id) if each["exchange"] != made["exchange"]]
+    same = [
+        each
+        for each in entries
+        if each["by"] == made["by"]
+        and not each["until"]
+        and (each["id"] == made["id"] or not each["id"] or not made["id"])
+    ]
+    if not any(each["is_active"] and _contents(each) == _contents(made) for each in same):
+        for each in same if made["is_active"] else ():
+            each["is_active"] = False
+        entries.append(made)
     if len(entries) > _MAX_RECEIVERS:
         entries = [_without_url(entries[0]), *entries[2:]]
     tasks: dict[str, list[PushReceiver]] = context.session.notes.setdefault(_RECEIVERS_NOTE, {})

@@ -54,8 +54,8 @@ def other_body(context: RuleContext) -> Iterator[RuleFinding]:
             continue
         if delivery.members:
             told = f"the body has {' and '.join(f'`{each}`' for each in delivery.members)}, it must have one of them"
-        elif delivery.is_bare_task:
-            told = "the body is a bare Task, the form of 0.2 and 0.3; the push configuration was set in 1.0"
+        elif delivery.bare:
+            told = f"the body is {delivery.bare} without a wrapper, as in 0.3; the push configuration was set in 1.0"
         else:
             told = "the body has no `task`, `message`, `statusUpdate` or `artifactUpdate`"
         yield RuleFinding(

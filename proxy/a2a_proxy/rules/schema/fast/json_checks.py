@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from a2a_proto.shapes.json_0_3 import json_0_3
 from a2a_proto.shapes.protobuf_shapes import make_grammar
+from a2a_proxy.redaction.known_secrets import MIN_SECRET_DIGITS
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary
 from a2a_proxy.rules.schema.fast.plain_objects import (
     PLAIN_MEMBERS,
@@ -50,6 +51,8 @@ _match_zoned = re.compile(
 ).fullmatch
 """Any zone, which is all that 0.x requires."""
 _QUOTE_BYTE, _BACKSLASH_BYTE = ord('"'), ord("\\")
+_TEXT_PART_QUOTES = 4
+"""Quotes of a part that has a text and no other member."""
 
 
 class JsonChecks:
@@ -151,11 +154,14 @@ class JsonChecks:
         if not self._is_valid_status(status, update.task_id, update.context_id):
             return _INVALID
         said, stamp = status.message, status.timestamp or ""
+        is_plain = update.metadata is UNSET
         if said is UNSET:
-            return StatusSummary(stamp, None, update.metadata is UNSET), 0
-        texts = self._texts_of(self._message_parts(said))
+            return StatusSummary(stamp, None, is_plain, is_plain=is_plain), 0
+        parts = self._message_parts(said)
+        texts = self._texts_of(parts)
         named = (said.task_id or "", said.context_id or "")
-        return (StatusSummary(stamp, b"".join(texts), False, named) if texts else True), 0
+        is_plain = is_plain and said.metadata is UNSET and len(parts) == 1 and parts[0].metadata is UNSET
+        return (StatusSummary(stamp, b"".join(texts), False, named, is_plain) if texts else True), 0
 
     def _inspect_artifact_update(self, update: Any, _around: int) -> Inspection:
         artifact = update.artifact
@@ -254,8 +260,10 @@ class _NewJsonChecks(JsonChecks):
         if update.metadata is not UNSET or (said is not UNSET and said.metadata is not UNSET):
             return self._is_valid_status(status, update.task_id, update.context_id), 0
         quotes = around + 14  # taskId, contextId and state with values, status
+        is_plain = True
         if update.generation is not UNSET:
             quotes += 4
+            is_plain = len(update.generation) < MIN_SECRET_DIGITS
         if stamp is UNSET:
             stamp = ""
         elif _match_utc(stamp) is not None:
@@ -263,7 +271,7 @@ class _NewJsonChecks(JsonChecks):
         else:
             return _INVALID
         if said is UNSET:
-            return StatusSummary(stamp, None, True), quotes
+            return StatusSummary(stamp, None, True, is_plain=is_plain), quotes
         named: tuple[str, ...] = ()
         task_id, context_id = said.task_id, said.context_id
         if task_id is not UNSET or context_id is not UNSET:
@@ -276,8 +284,9 @@ class _NewJsonChecks(JsonChecks):
         texts, inner = _collect_texts(said.parts)
         if not inner:
             return self._are_valid_parts(said), 0
+        is_plain = is_plain and inner == _TEXT_PART_QUOTES  # with more parts or members there are more quotes
         # messageId and role with values, message, parts
-        return StatusSummary(stamp, b"".join(texts), False, named), quotes + 12 + inner
+        return StatusSummary(stamp, b"".join(texts), False, named, is_plain), quotes + 12 + inner
 
     def _inspect_artifact_update(self, update: Any, around: int) -> Inspection:
         artifact = update.artifact
@@ -328,7 +337,7 @@ def _collect_texts(parts: list[Any]) -> tuple[list[bytes], int]:
         if text is UNSET or part.data is not UNSET or part.metadata is not UNSET:
             return [], 0
         texts.append(text.encode())
-        quotes += 4
+        quotes += _TEXT_PART_QUOTES
         if part.media_type is not UNSET:
             quotes += 4
         if part.filename is not UNSET:

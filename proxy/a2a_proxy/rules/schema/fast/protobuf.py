@@ -88,14 +88,16 @@ def _check_status_update(update: Any, frame: Frame, *, old: bool) -> GateResult:
             return False
         stamp = timestamp_text(status.timestamp)
     if not frame.message_id:
-        return StatusSummary(stamp, None, not update.HasField("metadata"))
+        is_bare = not update.HasField("metadata")
+        return StatusSummary(stamp, None, is_bare, is_plain=is_bare)
     said = status.update if old else status.message
     task_id, context_id = said.task_id, said.context_id
     if (task_id and task_id != frame.task_id) or (context_id and context_id != frame.context_id):
         return False
     part = said.content if old else said.parts
     named = (task_id, context_id) if task_id or context_id else ()
-    return StatusSummary(stamp, part.text, False, named)
+    is_plain = not (update.HasField("metadata") or said.HasField("metadata"))
+    return StatusSummary(stamp, part.text, False, named, is_plain)
 
 
 def _is_valid_time(timestamp: Any) -> bool:

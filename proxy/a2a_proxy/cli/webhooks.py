@@ -1,0 +1,55 @@
+"""`--webhooks`: the registrations in the state directory, and what the user should know about them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+
+from a2a_proxy.capture import file_layout
+from a2a_proxy.cli.errors import state_directory_errors
+from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.relay.edits.card_urls import is_local
+from a2a_proxy.relay.edits.edit import ConsoleNote
+from a2a_proxy.relay.route import Listen, Route, is_loopback
+from a2a_proxy.relay.webhooks.registry import WebhookRegistry
+from a2a_proxy.relay.webhooks.service import WebhookService
+
+_MAX_LISTED = 5
+
+
+def make_webhooks(listen: Listen, url: str) -> WebhookService:
+    """Return the webhooks of a run; `url` is `--webhook-url`, or empty. Raises UserError."""
+    with state_directory_errors():
+        registry = WebhookRegistry(file_layout.webhooks_dir(), time.time)
+        registry.load()
+    return WebhookService(listen, url, registry)
+
+
+def describe_webhooks(addresses: Sequence[str], routes: Sequence[Route], url: str) -> Iterator[ConsoleNote]:
+    """Yield a line that says where agents deliver, and one for each agent that probably cannot."""
+    shown = f", as {url}" if url else ""
+    yield ConsoleNote(f"agents deliver push notifications to {', '.join(addresses)}{shown}")
+    if url or not all(is_loopback(address.rpartition(":")[0].strip("[]")) for address in addresses):
+        return
+    for route in routes:
+        if not is_local(route.upstream.host.lower()):
+            yield ConsoleNote(
+                f"the agent {route.upstream.text} cannot reach --webhooks on {addresses[0]} from another machine",
+                f"let it listen where agents reach it: --webhooks 0.0.0.0:{addresses[0].rpartition(':')[2]}",
+                loud=True,
+            )
+
+
+def describe_live_webhooks(registry: WebhookRegistry) -> ConsoleNote | None:
+    """Return a line about the configurations that lead to the proxy, which ends, or None if there are none."""
+    live = registry.list_live()
+    if not live:
+        return None
+    named = [f"{each.config.id} of task {each.config.task_id} at {each.agent}" for each in live if each.config.task_id]
+    what = "configuration still leads" if len(live) == 1 else "configurations still lead"
+    listed = ", ".join(named[:_MAX_LISTED]) + (" and more" if len(named) > _MAX_LISTED else "")
+    return ConsoleNote(
+        f"{len(live)} push notification {what} here; without a proxy with --webhooks the notifications are lost",
+        "delete those that agents still use" + (f": {make_visible(listed)}" if named else ""),
+        loud=True,
+    )

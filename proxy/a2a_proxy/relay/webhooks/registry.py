@@ -1,0 +1,119 @@
+"""The registered webhooks of all agents, one file each in the state directory, so that they survive a restart.
+
+Several proxies may use the same folder: a key that this one does not know may have come from another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from a2a_proxy.relay.edits.edit import PushConfig
+from a2a_proxy.relay.webhooks.registration import KEY_BYTES, Registration, is_key
+
+MOST_REGISTRATIONS = 10_000
+"""Registrations of one folder; further ones are not accepted."""
+
+_PRIVATE_MODE = 0o600
+_NEW_SUFFIX = ".new"
+
+
+class WebhookRegistry:
+    """The registrations in one folder."""
+
+    def __init__(
+        self, folder: Path, now: Callable[[], float], random_bytes: Callable[[int], bytes] = os.urandom
+    ) -> None:
+        """Create the registry. `now` returns the time in seconds since the epoch. Call `load` before anything else."""
+        self._folder = folder
+        self._now = now
+        self._random_bytes = random_bytes
+        self._registrations: dict[str, Registration] = {}
+        self.port = 0
+        """The port of this proxy's listener."""
+
+    def load(self) -> None:
+        """Read the registrations, and delete those that are too old or cannot be read. Raises OSError."""
+        for path in self._folder.iterdir():
+            if is_key(path.name) and self._read_file(path.name) is None:
+                self._delete_file(path.name)
+
+    def __len__(self) -> int:
+        """Return the number of registrations that this proxy knows."""
+        return len(self._registrations)
+
+    def add(self, url: str, agent: str, sources: tuple[str, ...], config: PushConfig) -> Registration | None:
+        """Return a new registration for a client's URL, or None if there are too many. Raises OSError."""
+        if len(self._registrations) >= MOST_REGISTRATIONS:
+            return None
+        registration = Registration(
+            self._random_bytes(KEY_BYTES).hex(), url, agent, self.port, self._now(), sources, config
+        )
+        self._write_file(registration)
+        return registration
+
+    def find(self, key: str) -> Registration | None:
+        """Return the registration of a key, or None if it is unknown or too old."""
+        if not is_key(key):
+            return None
+        found = self._registrations.get(key) or self._read_file(key)
+        if found is not None and found.is_expired(self._now()):
+            self.remove(key)
+            return None
+        return found
+
+    def name_config(self, registration: Registration, config: PushConfig) -> None:
+        """Store the configuration that has a registration. Others of the same configuration are removed, because the
+        agent keeps only the latest URL. Raises OSError."""
+        if registration.config != config:
+            for key in self._keys_of(registration.agent, config):
+                self.remove(key)
+            self._write_file(msgspec.structs.replace(registration, config=config))
+
+    def remove_config(self, agent: str, config: PushConfig) -> None:
+        """Remove the registrations of a configuration whose task and id are known."""
+        for key in self._keys_of(agent, config):
+            self.remove(key)
+
+    def remove(self, key: str) -> None:
+        """Remove a registration, if it exists."""
+        self._registrations.pop(key, None)
+        self._delete_file(key)
+
+    def list_live(self) -> list[Registration]:
+        """Return the registrations that lead to this proxy and are not too old, the oldest first."""
+        now = self._now()
+        live = [each for each in self._registrations.values() if each.port == self.port and not each.is_expired(now)]
+        return sorted(live, key=lambda each: each.created)
+
+    def _keys_of(self, agent: str, config: PushConfig) -> list[str]:
+        if not config.task_id or not config.id:
+            return []
+        return [key for key, each in self._registrations.items() if each.agent == agent and each.config == config]
+
+    def _read_file(self, name: str) -> Registration | None:
+        try:
+            found = msgspec.json.decode((self._folder / name).read_bytes(), type=Registration)
+        except (OSError, ValueError):
+            return None
+        if found.key != name or found.is_expired(self._now()):
+            return None
+        self._registrations[name] = found
+        return found
+
+    def _write_file(self, registration: Registration) -> None:
+        path = self._folder / f"{registration.key}{_NEW_SUFFIX}"
+        with contextlib.suppress(FileNotFoundError):
+            path.unlink()
+        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE), "wb") as file:
+            file.write(msgspec.json.encode(registration))
+        path.rename(self._folder / registration.key)
+        self._registrations[registration.key] = registration
+
+    def _delete_file(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            (self._folder / name).unlink()

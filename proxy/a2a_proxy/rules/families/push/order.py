@@ -1,0 +1,158 @@
+"""Rules about the order, age and source of webhook deliveries (A2A 1.0 sections 3.5.2, 4.3.3, 13.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.frame import EventKind
+from a2a_proxy.rules.context import RuleContext
+from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.examples.conversation import deliver
+from a2a_proxy.rules.examples.objects import status
+from a2a_proxy.rules.examples.script import MS
+from a2a_proxy.rules.facts.hosts import HostReach, host_of, host_reach, is_address
+from a2a_proxy.rules.facts.partial_decode import parse_timestamp
+from a2a_proxy.rules.state.push_deliveries import (
+    NewestEvent,
+    NotedDelivery,
+    is_acknowledged,
+    is_older,
+    note_delivery,
+    note_outcome,
+    owner_task,
+)
+from a2a_proxy.rules.state.state_sequence import TERMINAL
+
+MAX_AGE = 600_000 * MS
+"""Age from which a delivered event is old, ns."""
+_SECOND_NS = 1000 * MS
+_MAX_SKEW = 60 * _SECOND_NS
+"""Difference of the clocks up to which the agent's timestamps are compared with the proxy's time, ns."""
+_MAX_SOURCES = 64
+"""Maximum number of remembered addresses of one agent."""
+_SOURCES_NOTE = "push sources"
+_ATTEMPT_HOOKS = (HookPoint.ANSWER, HookPoint.CLOSED)
+_EVENT_FLAGS = ANY_EVENT | FrameFlag.OTHER
+
+
+@rule(
+    "A2A-PUSH-012",
+    "Events are delivered out of order",
+    Severity.WARNING,
+    actor=Actor.AGENT,
+    section="1.0 3.5.2",
+    scope=EvidenceScope.LIVE,
+    bindings=WEBHOOK,
+    hook_points=_ATTEMPT_HOOKS,
+    trigger_flags=_EVENT_FLAGS,
+    flagged=deliver(status("COMPLETED", second=1)) + deliver(status("WORKING")),
+    clean=deliver(status("WORKING")) + deliver(status("COMPLETED", second=1)),
+)
+def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
+    """An event is delivered after a newer event of the task to the same URL: its generation is lower, or its state is
+    not terminal after a terminal one, or its timestamp is more than a second earlier. Not judged if both deliveries
+    began within a second and the first was not answered yet. Reported as information if it repeats a failed attempt.
+
+    The receiver takes the older event for the latest, and shows a finished task as running. The agent must deliver the
+    events of a task in their order, each after the answer to the one before it.
+    """
+    if context.frame_or_none is None:
+        note_outcome(context)
+        return
+    noted = note_delivery(context)
+    delivery, newest = noted.delivery, noted.newest
+    if newest is None or not is_older(delivery, newest) or any(map(is_acknowledged, noted.earlier)):
+        return
+    if not 0 < newest["closed"] <= delivery.started and delivery.started - newest["started"] < _SECOND_NS:
+        return
+    yield RuleFinding(
+        summary=f"{_describe_order(noted, newest)}, delivered before in #{newest['exchange']}",
+        severity=Severity.INFO if noted.earlier else None,
+    )
+
+
+def _describe_order(noted: NotedDelivery, newest: NewestEvent) -> str:
+    delivery = noted.delivery
+    if delivery.generation > 0 and newest["generation"] > 0:
+        return f"generation {delivery.generation} after {newest['generation']}"
+    name = TaskState(delivery.state).label if delivery.state else "an artifact"
+    if newest["state"] in TERMINAL:
+        return f"{name} after {TaskState(newest['state']).label}"
+    return f"{name}, {(abs(newest['stamp']) - abs(delivery.stamp)) / 1e9:.0f} s older than the event"
+
+
+@rule(
+    "A2A-PUSH-019",
+    "Delivery is old or from a new source",
+    Severity.WARNING,
+    actor=Actor.EITHER,
+    section="1.0 4.3.3, 13.2",
+    scope=EvidenceScope.LIVE,
+    bindings=WEBHOOK,
+    hook_points=_ATTEMPT_HOOKS,
+    trigger_flags=_EVENT_FLAGS,
+    also_broken=("A2A-PUSH-013",),
+    flagged=deliver(status("WORKING")).then(deliver(status("WORKING")), 11 * 60 * 1000 * MS),
+    clean=deliver(status("WORKING")).then(deliver(status("COMPLETED", second=59)), 59_000 * MS),
+)
+def old_or_foreign(context: RuleContext) -> Iterator[RuleFinding]:
+    """An event is delivered again more than 10 minutes after the receiver acknowledged it, or a status update is first
+    delivered more than 10 minutes after its timestamp, and the agent's clock is right. Reported as information if a
+    delivery comes from an address that this agent has not used before.
+
+    An attacker who has recorded a notification may send it again. The receiver should refuse old notifications and
+    check credentials, not addresses; the agent's operator should check which process sent it.
+    """
+    if context.frame_or_none is None:
+        note_outcome(context)
+        return
+    noted = note_delivery(context)
+    acknowledged = [each for each in noted.earlier if is_acknowledged(each)]
+    if acknowledged and noted.delivery.started - acknowledged[-1]["closed"] > MAX_AGE:
+        age = (noted.delivery.started - acknowledged[-1]["closed"]) / 60e9
+        yield RuleFinding(
+            summary=f"the event is delivered again {age:.0f} min after it was acknowledged in "
+            f"#{acknowledged[-1]['exchange']}"
+        )
+    elif not noted.earlier and (age_ns := _proven_age(context, noted)) > MAX_AGE:
+        yield RuleFinding(summary=f"the status is {age_ns / 60e9:.0f} min old when it is first delivered")
+    if source := _new_source(context, noted):
+        yield RuleFinding(
+            summary=f"the delivery comes from {source}, an address that this agent has not used before",
+            severity=Severity.INFO,
+        )
+
+
+def _proven_age(context: RuleContext, noted: NotedDelivery) -> int:
+    """Return the age of a status update in ns; 0 if it is not known, or if the agent's clock may be wrong."""
+    delivery = noted.delivery
+    task = owner_task(context.session, delivery.task_id)
+    if delivery.event != EventKind.STATUS or delivery.stamp <= 0 or task is None or not task.states:
+        return 0
+    latest = parse_timestamp(task.stamp)
+    if latest <= delivery.stamp or abs(task.states[-1][0] - latest) > _MAX_SKEW:
+        return 0
+    return delivery.started - delivery.stamp
+
+
+def _new_source(context: RuleContext, noted: NotedDelivery) -> str:
+    """Return the address of the sender if it is new for this agent; empty if it is known or the first one."""
+    delivery = noted.delivery
+    owner = context.session.owners.get(delivery.task_id, "")
+    if not owner or not is_address(delivery.source) or owner == context.record.upstream:
+        return ""
+    agents: dict[str, list[str]] = context.session.notes.setdefault(_SOURCES_NOTE, {})
+    known = agents.setdefault(owner, [])
+    if delivery.source in known or len(known) >= _MAX_SOURCES:
+        return ""
+    known.append(delivery.source)
+    host = host_of(owner)
+    if len(known) > 1:
+        return delivery.source
+    reach = host_reach(host)
+    if reach is HostReach.LOOPBACK:
+        return "" if host_reach(delivery.source) is HostReach.LOOPBACK else delivery.source
+    return delivery.source if is_address(host) and host.strip("[]") != delivery.source.strip("[]") else ""
