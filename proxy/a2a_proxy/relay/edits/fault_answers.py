@@ -7,8 +7,7 @@ from http import HTTPStatus
 import msgspec
 
 from a2a_proxy.faults.live import LiveFault
-from a2a_proxy.relay.problem import Problem
-from a2a_proxy.relay.refusal import encode_problem, percent_encode
+from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
 from a2a_proxy.wire.hpack_decoder import Field
 
 _ANSWERED_HERE = "answered by a2a-proxy, not by the agent: --fault "
