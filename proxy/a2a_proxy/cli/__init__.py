@@ -24,6 +24,7 @@ Configuration and followers:
 - `webhooks`: `--webhooks`
 - `faults`: `--fault`
 - `follower_options`: options of everything that follows a run
+- `follower_config`: the config of it
 - `followers`: the followers of one run
 - `archive`: `--archive`
 - `hooks`: `--hook`

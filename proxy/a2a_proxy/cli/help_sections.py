@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -46,6 +45,8 @@ class SectionedGroup(click.Group):
         """Return the command. Raises UsageError with the names that are close to a wrong one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, self.list_commands(ctx), cutoff=_MIN_LIKENESS)
             question = f". Did you mean {' or '.join(map(repr, close))}?" if close else ""
             raise click.UsageError(f"No such command {name!r}{question}", ctx)

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, FrameFlag, HookPoint
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, fetch_card, grpc, rest, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, card, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
@@ -221,6 +223,15 @@ class TestBody:
     def test_content_type_of_0_3(self) -> None:
         """It is not defined."""
         assert said(deliver(task("WORKING") | {"kind": "task"}, media="application/json"), "PUSH-008") == []
+
+
+@pytest.mark.parametrize("number", [*range(5, 14), 18, 19, "GEN"])
+def test_other_frames_cost_nothing(number: int | str) -> None:
+    """No rule runs on the frames of a plain message, of its answer or of a stream."""
+    rule = all_rules()["A2A-GEN-022" if number == "GEN" else f"A2A-PUSH-{number:03}"]
+    usual = ANY_EVENT | FrameFlag.FIRST | FrameFlag.ASKS | FrameFlag.CARD_KNOWN | FrameFlag.NAMES | FrameFlag.TERMINAL
+    assert rule.bindings == WEBHOOK or (rule.required_flags is not None and not rule.required_flags & usual)
+    assert rule.bindings == WEBHOOK or HookPoint.CLOSED not in rule.hook_points
 
 
 def test_a_card_changes_nothing() -> None:

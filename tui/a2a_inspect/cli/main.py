@@ -428,7 +428,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
 )
 @add_redaction_options
 def import_recording(file: Path, target: Path | None, redact: tuple[str, ...], redact_policy: Path | None) -> None:
-    """Convert a HAR FILE of a browser or another proxy to a RECORDING.
+    """Convert a HAR FILE of a browser or another proxy, or a packet capture, to a RECORDING.
 
     The calls are decoded, redacted and checked as if the proxy had recorded them. The output lists what the file lacks.
     """
