@@ -282,6 +282,8 @@ class Observer:
         edit = msgspec.json.decode(chunk.data, type=_EditRecord)
         if edit.kind == "fault":
             connection.marks = [*connection.marks, (edit.offset, edit.note)][-_MAX_MARKS:]
+            if edit.stream:
+                connection.conversation.expect_fault_end(edit.stream)
         elif edit.kind == "fault-end":
             frames: list[Frame | Finding] = []
             connection.conversation.end_by_fault(edit.stream, edit.note, chunk.at, frames)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FAULT_MARK
 from support_peers import agent, missing, run_client
 from support_proxy import finished, inspect, proxy
@@ -56,16 +57,18 @@ def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Pa
         proxy(tmp_path, far.base_url, far.grpc_target, *options) as between,
     ):
         target = f"127.0.0.1:{between.port}"
-        entries = []
-        for _ in range(CALLS):
-            (seen,) = asyncio.run(run_client(kind, binding, ["streaming"], between.base_url, target))
-            entries.append(seen.entries)
+        (seen,) = asyncio.run(run_client(kind, binding, ["streaming"] * CALLS, between.base_url, target))
+        entries = calls_of(seen.entries)
         with finished(between) as recording:
-            exchanges = [
-                e.exchange for e in recording.read_exchanges() if e.exchange.operation == "SendStreamingMessage"
+            rows = [row for row in recording.read_exchanges() if row.exchange.operation == "SendStreamingMessage"]
+            exchanges = [row.exchange for row in rows]
+            frames = [each.frame for row in rows for each in recording.read_frames(row.key)]
+            notes = [frame.note for frame in frames if FAULT_MARK in frame.note]
+            findings = [
+                f.finding
+                for f in recording.read_findings()
+                if f.finding.exchange and f.finding.severity > Severity.INFO
             ]
-            notes = [f.frame.note for f in recording.read_frames() if FAULT_MARK in f.frame.note]
-            findings = [f.finding for f in recording.read_findings() if f.finding.exchange]
         shown = inspect(between.state, "show", between.recording)
     plain = shapes(entries[9])
     status = [place for place, each in enumerate(entries[9]) if each.event["kind"] == "status"]
@@ -84,7 +87,7 @@ def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Pa
         *["complete"] * 6, "cut by --fault", "refused", "cut by --fault", "complete",
     ]  # fmt: skip
     assert [len([note for note in notes if fault in note]) > 0 for fault in FAULTS] == [True] * 9 + [False]
-    assert f"this fault never happened: {FAULTS[9]}" in "\n".join(between.err)
+    assert f"this fault never happened: {FAULTS[9]}" in between.text
     assert "faults on purpose: drop status 2" in shown
     faulted = {each.id for each in exchanges[:9]}
     assert [each for each in findings if each.exchange in faulted and each.evidence.get("actor") != "agent"] == []

@@ -1,30 +1,15 @@
-"""Faults on purpose: the option `--fault`, and the lines of a run about its faults."""
+"""Faults on purpose: the plan of `--fault`, and the lines of a run about its faults."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from a2a_proxy.cli.errors import UserError
 
 if TYPE_CHECKING:
     from a2a_proxy.cli.console import Console
     from a2a_proxy.faults.plan import FaultPlan
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def fault_option(command: _Command) -> _Command:
-    """Add `--fault` to a command."""
-    return click.option(
-        "--fault",
-        multiple=True,
-        metavar="TEXT",
-        help='Let something go wrong on purpose, several times: "drop status 2 of SendStreamingMessage call 1", '
-        '"fail 503 at SendMessage".',
-    )(command)
 
 
 def make_fault_plan(texts: Sequence[str]) -> FaultPlan | None:

@@ -14,7 +14,6 @@ from a2a_proxy import __version__
 from a2a_proxy.cli.completion import completion
 from a2a_proxy.cli.end_signals import INTERRUPTED
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError, print_error
-from a2a_proxy.cli.faults import fault_option
 from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
@@ -103,6 +102,13 @@ card_keys = click.option(
     metavar="FILE",
     envvar="A2A_PROXY_CARD_KEYS",
     help="Verify signatures of agent cards with these keys: JWK set, JWK or PEM (extra: cards).",
+)
+fault_option = click.option(
+    "--fault",
+    multiple=True,
+    metavar="TEXT",
+    help='Let something go wrong on purpose, several times: "drop status 2 of SendStreamingMessage call 1", '
+    '"fail 503 at SendMessage".',
 )
 upstream_ca = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."

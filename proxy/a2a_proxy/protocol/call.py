@@ -13,7 +13,16 @@ from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
-from a2a_proxy.protocol.exchange import LIFE, MAX_STATES, ExchangeState, Life, LifeEvent, LifeMeaning, life_of_ends
+from a2a_proxy.protocol.exchange import (
+    HOW_FAULT,
+    LIFE,
+    MAX_STATES,
+    ExchangeState,
+    Life,
+    LifeEvent,
+    LifeMeaning,
+    life_of_ends,
+)
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
@@ -26,8 +35,6 @@ NO_DETAIL: FrameDetail = ("", 0, "", "")
 
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
-HOW_FAULT = "cut by --fault"
-"""How an exchange ends that the proxy ended on purpose (`Exchange.how`)."""
 _MAX_INFORMATIONAL = 16
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 

@@ -17,7 +17,7 @@ from a2a_proxy.faults.plan import FaultPlan
 from a2a_proxy.relay.edits.edit import EditPlan
 from a2a_proxy.relay.edits.fault_editor import FaultEditor
 from a2a_proxy.relay.edits.http2 import Http2Editor
-from a2a_proxy.relay.edits.http2_faults import Http2Faults
+from a2a_proxy.relay.edits.http2_faults import RESET_DELAY, Http2Faults
 from support_http2_pair import DOWN, RESPONSE, TRAILERS, Cut, Pair, message, request, single, whole
 
 PATH = b"/lf.a2a.v1.A2AService/SendStreamingMessage"
@@ -154,6 +154,9 @@ def test_a_cut_resets_the_stream_and_no_other() -> None:
     for event in EVENTS[:2]:
         pair.send(first, event)
     pair.send(first, EVENTS[2])  # on its way when the reset comes
+    pair.move()
+    assert pair.ended(first) == "open"
+    pair.tick(RESET_DELAY)
     pair.move()
     half = round(len(EVENTS[1]) / 2)
     assert pair.got(first) == EVENTS[0] + EVENTS[1][:half]

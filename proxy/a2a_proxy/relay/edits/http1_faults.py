@@ -385,7 +385,7 @@ class Http1Faults:
         response = self._response
         assert response is not None
         for mark in response.stream.marks:
-            self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, {"note": mark.note}))
+            self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(response.number)))
         response.stream.marks.clear()
         for piece in pieces:
             parts = response.encode(piece.data) or [b""]

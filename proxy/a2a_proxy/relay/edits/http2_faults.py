@@ -66,6 +66,9 @@ MAX_BLOCK_BYTES = 1 << 18
 MAX_GONE_STREAMS = 10_000
 """Streams that a fault has ended and whose late frames are still dropped; the oldest is forgotten first."""
 
+RESET_DELAY = 0.05
+"""Seconds from the last bytes before a cut to RST_STREAM: gRPC clients then drop messages that they have not read."""
+
 _NO_ERROR, _INTERNAL_ERROR, _CANCEL = 0, 2, 8
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 _UNLIMITED = 1 << 62
@@ -489,11 +492,13 @@ class Http2Faults:
         response = stream.response
         if response is not None:
             for mark in response.stream.marks:
-                self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, {"note": mark.note}))
+                self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(stream.number)))
             response.stream.marks.clear()
         queued = sum([len(piece.data) for piece in pieces])
         for piece in pieces:
-            stream.queue.add(piece.data, self._now, piece.delay, piece.cut)
+            stream.queue.add(piece.data, self._now, piece.delay)
+            if piece.cut:
+                stream.queue.add(b"", self._now, RESET_DELAY, piece.cut)
         held = stream.held
         released = max(0, stream.advanced - held)
         self._settle(stream, queued + held - arrived + released)
