@@ -260,6 +260,7 @@ class ProxyRun:
             redact=self._config.redact,
             live=self._config.live,
             faults=() if faults is None else tuple(each.text for each in faults.faults),
+            reports_receivers=self._config.webhooks is None and not self._config.forwards,
             card_keys=str(self._config.card_keys.absolute()) if self._config.card_keys is not None else "",
         )
 
