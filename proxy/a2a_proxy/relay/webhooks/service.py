@@ -60,8 +60,7 @@ class WebhookService:
         )
 
     async def restore_webhooks(self, tls: Tls) -> int:
-        """Set all configurations back whose requests are known, and return the number of those that the agents
-        accepted."""
+        """Set all configurations back whose requests are known, and return how many requests the agents accepted."""
         from a2a_proxy.relay.webhooks.restore import restore_webhook
 
         count = 0
