@@ -464,6 +464,10 @@ class Observer:
         if held:
             self._rules.judge_block(held, out)
 
+    def pop_new_receivers(self) -> list[str]:
+        """Return the receivers of push notifications that clients configured since the last call, redacted."""
+        return [self._redactor.redact_text(receiver) for receiver in self._session_context.pop_new_receivers()]
+
     def pop_changes(self) -> Changes:
         """Return a snapshot of everything that changed since the last call."""
         connections = self._closed_connections + [

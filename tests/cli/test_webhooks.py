@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from a2a_proxy.cli.webhooks import describe_live_webhooks, describe_webhooks
 from a2a_proxy.relay.edits.edit import PushConfig
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
+from support_cli import SECONDS, Agent, Proxy
 
 
 def routes(*upstreams: str) -> list[Route]:
@@ -45,3 +51,31 @@ def test_live_registrations_at_the_end(tmp_path: Path) -> None:
     assert note.hint.endswith("t4 at a:1 and more")
     registry.port = 9200
     assert describe_live_webhooks(registry) is None
+
+
+def create(address: str, url: str) -> None:
+    """Create a push configuration; the agent's answer does not matter."""
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "CreateTaskPushNotificationConfig",
+        "params": {"taskId": "t", "url": url},
+    }
+    fields = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+    asked = urllib.request.Request(f"http://{address}/", json.dumps(body).encode(), fields)
+    urllib.request.urlopen(asked, timeout=SECONDS).close()
+
+
+@pytest.mark.parametrize(("words", "told"), [((), True), (("--webhooks", "127.0.0.1:0"), False)])
+def test_receivers_that_the_proxy_does_not_see(
+    words: tuple[str, ...], told: bool, proxy: Callable[..., Proxy], agent: Agent
+) -> None:
+    """One line for each, without the option; none for a webhook at a port of the proxy itself."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, *words)
+    address = one.addresses()[0]
+    for url in ("http://client.example/hook/secret", "http://client.example/other", f"http://{address}/"):
+        create(address, url)
+    one.stop()
+    line = "a2a-proxy: notifications for http://client.example do not pass here; to record them: --webhooks :9100"
+    assert (one.out + one.err).splitlines().count(line) == int(told)
+    assert (one.out + one.err).count("do not pass here") == int(told)

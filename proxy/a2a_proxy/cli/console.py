@@ -25,6 +25,7 @@ from a2a_proxy.recorder.status import (
     FindingStatus,
     GapClosedStatus,
     LinesSkipped,
+    ReceiverStatus,
     RecorderDone,
     RecorderFailed,
     RecorderProgress,
@@ -165,6 +166,8 @@ class TextConsole:
         self._print_batch()
         if isinstance(status, TroubleEnded):
             self.show_note(status.message, loud=False)
+        elif isinstance(status, ReceiverStatus):
+            self.show_note(_describe_receiver(status), loud=False)
         elif isinstance(status, LinesSkipped) and not self._quiet:
             self._out(_dropped_lines_note(status.count))
         elif isinstance(status, TroubleStarted | RecorderFailed):
@@ -315,6 +318,11 @@ def _rule_line(summary: RuleSummary) -> str:
     return f"  {total.severity.name.lower():8}{name}  {count}"
 
 
+def _describe_receiver(status: ReceiverStatus) -> str:
+    receiver = make_visible(status.receiver)
+    return f"notifications for {receiver} do not pass here; to record them: --webhooks :9100"
+
+
 def _healed_text(status: GapClosedStatus) -> str:
     gap = status.missed
     first = f"{'healed':8}task {make_visible(text.shorten_id(status.task_id))}"
@@ -367,6 +375,8 @@ class JsonConsole:
             self._print_event("trouble", message=status.message, hint=status.hint)
         elif isinstance(status, TroubleEnded):
             self._print_event("note", message=status.message, hint="")
+        elif isinstance(status, ReceiverStatus):
+            self.show_note(_describe_receiver(status), loud=False)
         elif isinstance(status, RecorderFailed):
             self._print_event("error", message=status.message, hint=status.hint)
         elif isinstance(status, RecorderDone):

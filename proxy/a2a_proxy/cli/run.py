@@ -255,6 +255,7 @@ class ProxyRun:
             command=self.command,
             redact=self._config.redact,
             live=self._config.live,
+            reports_receivers=self._config.webhooks is None and not self._config.forwards,
             card_keys=str(self._config.card_keys.absolute()) if self._config.card_keys is not None else "",
         )
 
