@@ -12,6 +12,7 @@ from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.card_keys import load_card_verifier
 from a2a_proxy.cli.errors import UserError, route_errors
+from a2a_proxy.cli.faults import make_fault_plan
 from a2a_proxy.cli.follower_config import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
@@ -114,6 +115,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     live: LiveMode = "auto"
     metrics: str | None = None
     card_keys: Path | None = None
+    fault: tuple[str, ...] = ()
     webhooks: str | None = None
     webhook_url: str | None = None
 
@@ -152,7 +154,14 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     return msgspec.structs.replace(
         config,
         verbose=arguments.verbose or arguments.fail_on == "info",
-        editing=EditPolicy(arguments.rewrite_card, arguments.keep_host, trust, arguments.propagate, ports),
+        editing=EditPolicy(
+            arguments.rewrite_card,
+            arguments.keep_host,
+            trust,
+            arguments.propagate,
+            ports,
+            make_fault_plan(arguments.fault),
+        ),
         limits=limits,
         fail_on=arguments.fail_on,
         live=arguments.live,

@@ -17,6 +17,7 @@ import msgspec
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.task import MissedReason
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object, finding_object
 from a2a_proxy.protocol.text import make_visible, shell_line
@@ -327,7 +328,8 @@ def _healed_text(status: GapClosedStatus) -> str:
     gap = status.missed
     first = f"{'healed':8}task {make_visible(text.shorten_id(status.task_id))}"
     how = generations.healed_label(gap, lambda _: make_visible(status.operation))
-    where = f"generation {generations.format_range(gap.first, gap.last)}, missed on #{gap.exchange}"
+    lost = "dropped by us" if gap.reason is MissedReason.DROPPED else "missed"
+    where = f"generation {generations.format_range(gap.first, gap.last)}, {lost} on #{gap.exchange}"
     return f"{first}  {where}: {how}"
 
 
