@@ -17,12 +17,12 @@ from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import FaultPlan
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.frame import FAULT_MARK, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import MissedReason
 from a2a_proxy.relay.edits.http1_scan import decode_chunked
 from a2a_proxy.relay.listener_state import EditPolicy
-from support_observer import fresh
+from support_observer import fresh, observe
 from support_relay import Bench, Story, agent, relaying
 
 Play = Callable[[Story], None]
@@ -314,5 +314,38 @@ def test_many_streams_on_one_connection_do_not_stop(play: Play) -> None:
             ended = await stream_many(bench.port, STREAM, from_dict("1.0", "SendMessageRequest", SEND), 300, 50)
         assert ended == {"4": 299, "INTERNAL": 1}
         assert plan.happened == [300, 300, 300, 1]
+
+    play(story())
+
+
+@BINDINGS
+def test_a_recorder_that_restarts_sees_the_same_faults(binding: str, play: Play) -> None:
+    async def story() -> None:
+        faults = ("drop 2 of * call 1", "fail 503 at * call 2", "cut 3 of * call 3 @ 50%")
+        async with faulted(binding, *faults) as (bench, client, _):
+            for _ in range(3):
+                await client.stream()
+        chunks = bench.journal.chunks
+        straight, restarted = observe(chunks), observe(chunks, restart_at=range(1, len(chunks)))
+        notes = [[each.note for each in seen.out if isinstance(each, Frame)] for seen in (straight, restarted)]
+        assert notes[0] == notes[1]
+        assert sum(FAULT_MARK in note for note in notes[0]) >= 3
+        for seen in (straight, restarted):
+            ends = [seen.exchanges[number].how for number in sorted(seen.exchanges)]
+            assert ends == ["complete", "refused", "cut by --fault"]
+
+    play(story())
+
+
+def test_without_the_marks_a_client_would_be_blamed(play: Play) -> None:
+    """The client sends its message again, because the stream broke off."""
+
+    async def story() -> None:
+        async with faulted("jsonrpc", "cut 1 of * call 1") as (bench, client, _):
+            await client.stream()
+            await client.stream()
+        assert [each for each in Seen(bench).blamed if each.evidence["actor"] != "agent"] == []
+        bench.journal.chunks = [each for each in bench.journal.chunks if each.kind is not ChunkKind.EDIT]
+        assert [each for each in Seen(bench).blamed if each.evidence["actor"] != "agent"]
 
     play(story())

@@ -75,6 +75,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """What the user should know about that file."""
     webhooks: Listen | None = None
     """Address on which agents deliver push notifications."""
+    restore: bool = False
+    """Whether push configurations are set back to the clients' webhooks at the end."""
     webhook_url: str = ""
     """The URL of that address for agents; empty for the address by which the proxy reaches an agent."""
 
@@ -118,6 +120,7 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     fault: tuple[str, ...] = ()
     webhooks: str | None = None
     webhook_url: str | None = None
+    restore: bool = False
 
 
 def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
@@ -180,6 +183,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
         card_keys=arguments.card_keys,
         webhooks=webhooks,
+        restore=arguments.restore,
         webhook_url=_parse_webhook_url(arguments),
         card_keys_note="" if arguments.card_keys is None else load_card_verifier(arguments.card_keys)[1],
     )
@@ -209,6 +213,8 @@ def _parse_webhooks(arguments: ProxyArguments, routes: tuple[Route, ...]) -> Lis
     if arguments.webhooks is None:
         if arguments.webhook_url is not None:
             raise UserError("--webhook-url has no effect without --webhooks", "for example: --webhooks :9100")
+        if arguments.restore:
+            raise UserError("--restore has no effect without --webhooks", "for example: --webhooks :9100 --restore")
         return None
     if not routes:
         hint = f"behind --forward, notifications pass by themselves; for one agent: {_EXAMPLE_COMMAND}"

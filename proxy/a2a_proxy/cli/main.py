@@ -47,8 +47,8 @@ _HELP_SECTIONS = (
         "Relay",
         (
             *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
-            *("webhooks", "webhook_url", "upstream_ca", "upstream_insecure", "upstream_proxy"),
-            *("propagate", "live", "fault"),
+            *("webhooks", "webhook_url", "restore", "fault"),
+            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
@@ -194,6 +194,9 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     "--webhook-url",
     metavar="URL",
     help="Address of that port for agents, if it is not the one by which the proxy reaches them.",
+)
+@click.option(
+    "--restore", is_flag=True, help="At the end, set push configurations back to the client's webhook where possible."
 )
 @click.option("--keep-host", is_flag=True, help="Forward Host and :authority unchanged, to remote upstreams too.")
 @upstream_ca

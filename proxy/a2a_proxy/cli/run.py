@@ -129,7 +129,7 @@ class ProxyRun:
         if config.webhooks is not None:
             from a2a_proxy.cli.webhooks import make_webhooks
 
-            self._webhooks = make_webhooks(config.webhooks, config.webhook_url)
+            self._webhooks = make_webhooks(config.webhooks, config.webhook_url, restores=config.restore)
             relay.take_deliveries(self._webhooks)
         if self._client_processes is not None:
             relay.identify_clients(self._client_processes)
@@ -173,7 +173,7 @@ class ProxyRun:
                 await self._wait_for_connections(relay)
             finally:
                 watch.cancel()
-                self._tell_live_webhooks()
+                await self._end_webhooks()
                 code = await self._finish_recording(journal, keeper, clock())
                 self._followers.stop_now()  # of a session that was not recorded to its end
                 self._metrics.close()
@@ -184,10 +184,12 @@ class ProxyRun:
                 self._console.close()
         return code
 
-    def _tell_live_webhooks(self) -> None:
+    async def _end_webhooks(self) -> None:
         if self._webhooks is not None:
-            from a2a_proxy.cli.webhooks import describe_live_webhooks
+            from a2a_proxy.cli.webhooks import describe_live_webhooks, restore_webhooks
 
+            if self._config.restore:
+                self._show_note(await restore_webhooks(self._webhooks, self._config.editing.trust))
             if (note := describe_live_webhooks(self._webhooks.registry)) is not None:
                 self._show_note(note)
 

@@ -79,6 +79,10 @@ class WebhookUrls(Protocol):
         """Return the client's URL for one of the proxy, or None if it is another one. An answer of the agent names the
         configuration that has it."""
 
+    def keep_request(self, url: str, request: bytes) -> None:
+        """Keep the HTTP/1.1 request that created a configuration, as its client wrote it, with the proxy's URL that it
+        was sent with."""
+
     def discard_url(self, url: str) -> None:
         """Forget a URL of the proxy, because the agent did not accept the configuration."""
 
