@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, Direction, PassedFacts
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.wire.connection import ConnectionDecoder
@@ -439,3 +440,22 @@ def test_snapshots_do_not_grow_with_the_session() -> None:
             saved["segments"] = {}
             sizes.append(len(msgspec.msgpack.encode(saved)))
     assert sizes[1] - sizes[0] < 100
+
+
+@pytest.mark.parametrize("deliverer", ["agent:8000", ""])
+def test_a_delivery_before_the_answer_belongs_to_its_agent(deliverer: str) -> None:
+    """The task has one row, and one record of the rules, if the connection names the agent that delivers."""
+    body = b'{"task":{"id":"t-u","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}'
+    head = b"POST /hook HTTP/1.1\r\nHost: client.example\r\nContent-Length: %d\r\n\r\n" % len(body)
+    facts = ConnectionFacts("127.0.0.1:5009", "127.0.0.1:9100", "client.example:80", deliverer=deliverer)
+    observer, out = fresh(), list[Observation]()
+    for chunk in (
+        Chunk(9, ChunkKind.OPEN, TO_AGENT, START, msgspec.json.encode(facts)),
+        Chunk(9, ChunkKind.DATA, TO_AGENT, START + 1, head + body),
+        Chunk(9, ChunkKind.DATA, TO_CLIENT, START + 2, b"HTTP/1.1 204 No Content\r\n\r\n"),
+        *scripted(unary(), start=START + 10),
+    ):
+        observer.feed(chunk, out)
+    agents = {(task.agent, task.task_id) for task in observer.pop_changes().tasks}
+    assert (agents == {("agent:8000", "t-u")}) is bool(deliverer)
+    assert set(observer._rules.session.tasks) == agents

@@ -202,7 +202,8 @@ class _RedactedSource:
         """Return the addresses of the connection, redacted."""
         facts, text = self._connection.facts, self._redactor.redact_text
         addresses = text(facts.client), text(facts.listen), text(facts.upstream)
-        return ConnectionFacts(*addresses, facts.transport, self._redactor.redact_process(facts.client_process))
+        process, deliverer = self._redactor.redact_process(facts.client_process), text(facts.deliverer)
+        return ConnectionFacts(*addresses, facts.transport, process, deliverer=deliverer)
 
 
 class Observer:

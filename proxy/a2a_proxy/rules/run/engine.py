@@ -285,7 +285,7 @@ class Engine:
 
     def _open_exchange(self, frame: Frame, source: RuleDataSource) -> ExchangeRecord:
         (binding, operation, started), facts = source.call_of(frame.exchange), source.get_facts(frame.connection)
-        name = self.session.agent_record(facts.upstream).name
+        name = self.session.agent_record(facts.deliverer or facts.upstream).name
         if binding is Binding.WEBHOOK:  # the receiver is not the agent; the task identifies it
             name = self.session.owners.get(frame.task_id, name)
         record = ExchangeRecord(
