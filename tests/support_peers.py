@@ -91,12 +91,12 @@ class Agent:
 
 
 @contextlib.contextmanager
-def agent(kind: str, *arguments: str) -> Iterator[Agent]:
-    """Run an agent of this kind while the block runs; `arguments` are those of its program (--compat)."""
+def agent(kind: str, *arguments: str, variables: Mapping[str, str] | None = None) -> Iterator[Agent]:
+    """Run an agent of this kind while the block runs, with these environment variables too; `arguments` are those of
+    its program (--compat)."""
     line = [*command("agent", kind), "--until-stdin-closes", *arguments]
-    process = subprocess.Popen(
-        line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    pipe, env = subprocess.PIPE, {**os.environ, **(variables or {})}
+    process = subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=env)
     assert process.stdin is not None
     assert process.stdout is not None
     try:

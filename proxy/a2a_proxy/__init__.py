@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from a2a_proxy.api import Recording
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 __all__ = ["Recording", "__version__"]
 
 

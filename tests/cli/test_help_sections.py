@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from a2a_inspect.cli.main import cli as inspect
+from a2a_inspect.commands.manual import list_pages
 from a2a_proxy.cli.main import cli as proxy
+
+ROOT = Path(__file__).parents[2]
 
 
 def groups(command: click.Command, *words: str) -> list[tuple[str, click.Command]]:
@@ -54,3 +58,18 @@ def test_help_lines_fit_80_columns(program: click.Command, words: str) -> None:
     lines = told(program, words).splitlines()
     assert [line for line in lines if len(line) > 80] == []
     assert [line for line in lines if re.search(r"[a-z,]\.\.\.$", line)] == []
+
+
+@pytest.mark.parametrize(("program", "words"), ALL, ids=str)
+def test_help_names_an_existing_page_of_the_manual(program: click.Command, words: str) -> None:
+    topics = re.findall(r"a2a-inspect help ([\w-]+)", told(program, words))
+    assert set(topics) <= set(list_pages())
+
+
+def test_messages_name_existing_pages_of_the_manual() -> None:
+    """In the sources of both programs, also where a hint spans two strings."""
+    sources = [path for package in ("proxy", "tui") for path in (ROOT / package).rglob("*.py")]
+    texts = [re.sub(r"\"\s*\n\s*f?\"", "", path.read_text("utf-8")) for path in sources]
+    topics = {topic for text in texts for topic in re.findall(r"a2a-inspect help ([a-z][\w-]*)", text)}
+    assert {"filters", "run", "hooks", "redaction"} <= topics
+    assert topics <= set(list_pages())

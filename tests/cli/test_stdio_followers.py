@@ -14,7 +14,7 @@ from a2a_proxy.capture.file_layout import JournalFolder, SessionFile
 from a2a_proxy.cli import stdio_followers
 from a2a_proxy.cli.console import TextConsole
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.cli.follower_options import FollowerOptions
+from a2a_proxy.cli.follower_config import FollowerOptions
 from a2a_proxy.cli.stdio import stdio_config
 from a2a_proxy.cli.stdio_followers import FollowersJob, run_job
 from support_cli import SECONDS, until

@@ -37,6 +37,12 @@ def test_the_relay_starts_light(module: str) -> None:
     assert _loaded(module) & set(_HEAVY) == set()
 
 
+@pytest.mark.parametrize("module", ["a2a_proxy.cli.main", "a2a_inspect.cli.main"])
+def test_the_help_starts_light(module: str) -> None:
+    """`--version` and `--help` load click and the definitions of options, and nothing that only commands need."""
+    assert _loaded(module) & {"msgspec", "tomllib", "json", "difflib", *_HEAVY} == set()
+
+
 def test_the_screen_opens_light() -> None:
     """The first rows of a recording are there before what decodes payloads, reads cassettes or explains rules is."""
     later = {

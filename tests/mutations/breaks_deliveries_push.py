@@ -165,3 +165,19 @@ def the_deliveries_are_late(talk: Talk) -> Iterator[Want]:
         call.started = call.answered = call.ended = end + (number + 1) * 10 * MS
         call.requests[0].at = call.started
     yield Want("A2A-GEN-022", found[0], found[0].requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def an_event_is_delivered_elsewhere(talk: Talk) -> Iterator[Want]:
+    """To a URL that no configuration has."""
+    call = deliveries(talk)[1]
+    call.target = "/another-hook"
+    yield Want("A2A-PUSH-009", call, call.requests[0])
+
+
+@mutation(*SDK, prepare=delivered)
+def the_end_is_not_delivered(talk: Talk) -> Iterator[Want]:
+    """The events before it are."""
+    calls = deliveries(talk)
+    talk.exchanges.remove(calls[-1])
+    yield Want("A2A-PUSH-011", calls[0])

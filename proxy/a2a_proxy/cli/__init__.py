@@ -23,6 +23,7 @@ Configuration and followers:
 - `card_keys`: `--card-keys`
 - `webhooks`: `--webhooks`
 - `follower_options`: options of everything that follows a run
+- `follower_config`: the config of it
 - `followers`: the followers of one run
 - `archive`: `--archive`
 - `hooks`: `--hook`

@@ -12,7 +12,7 @@ from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.card_keys import load_card_verifier
 from a2a_proxy.cli.errors import UserError, route_errors
-from a2a_proxy.cli.follower_options import FollowerArguments, parse_follower_options
+from a2a_proxy.cli.follower_config import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.cli.tls import ClientTlsOptions, parse_certificate, parse_client_tls

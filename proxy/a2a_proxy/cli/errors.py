@@ -6,8 +6,6 @@ import contextlib
 import sys
 from collections.abc import Iterator
 
-from a2a_proxy.protocol.text import make_visible
-
 EXIT_USAGE = 2
 """Exit code of all errors that the user can fix, as in click and most command-line tools."""
 
@@ -58,6 +56,8 @@ def print_error(program: str, message: str, hint: str) -> None:
 
     A stderr that cannot be written, as of a closed terminal, does not change the exit code.
     """
+    from a2a_proxy.protocol.text import make_visible
+
     with contextlib.suppress(OSError):
         for word, text in (("error", message), ("hint", hint)):
             if text:

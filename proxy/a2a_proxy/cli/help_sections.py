@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import click
 
+Topics = Mapping[str, str]
+"""A command -> its page of the manual."""
 HelpSections = tuple[tuple[str, tuple[str, ...]], ...]
 """Headings, and the names of the parameters or commands under each; a heading without names gets all remaining ones."""
 _HelpLines = dict[str, tuple[str, str]]
@@ -16,14 +17,27 @@ _MIN_LIKENESS = 0.7
 
 
 class SectionedGroup(click.Group):
-    """A group of commands whose help lists options and commands under headings; unlisted ones are last."""
+    """A group of commands whose help lists options and commands under headings; unlisted ones are last. The help of a
+    command ends with its page of the manual."""
 
     def __init__(
-        self, *names: Any, option_parts: HelpSections = (), command_parts: HelpSections = (), **more: Any
+        self,
+        *names: Any,
+        option_parts: HelpSections = (),
+        command_parts: HelpSections = (),
+        topics: Topics | None = None,
+        **more: Any,
     ) -> None:
+        self._topics = topics or {}
         super().__init__(*names, **more)
         self._option_sections = option_parts
         self._command_sections = command_parts
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Add a command, with its page of the manual at the end of its help."""
+        super().add_command(cmd, name)
+        if topic := self._topics.get(name or cmd.name or ""):
+            cmd.epilog = f"More: a2a-inspect help {topic}"
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -31,6 +45,8 @@ class SectionedGroup(click.Group):
         """Return the command. Raises UsageError with the names that are close to a wrong one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-") and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
             close = get_close_matches(name, self.list_commands(ctx), cutoff=_MIN_LIKENESS)
             question = f". Did you mean {' or '.join(map(repr, close))}?" if close else ""
             raise click.UsageError(f"No such command {name!r}{question}", ctx)

@@ -31,6 +31,17 @@ _HELP = """Relay A2A traffic unchanged, and show and record every frame.
 One port takes gRPC, JSON-RPC, REST and SSE. Point the client at http://localhost:9000.
 """
 
+_TOPICS = {
+    "ca": "tls",
+    "demo": "learn-record",
+    "drive": "drive",
+    "replay": "replay",
+    "run": "run",
+    "send": "drive",
+    "stdio": "stdio",
+    "wrap-card": "stdio",
+}
+"""Pages of the manual that the help of commands names."""
 _HELP_SECTIONS = (
     (
         "Relay",
@@ -111,8 +122,10 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
 @click.group(
     cls=SectionedGroup,
     option_parts=_HELP_SECTIONS,
+    topics=_TOPICS,
     invoke_without_command=True,
     help=_HELP,
+    epilog="More: a2a-inspect help options",
     context_settings={
         "auto_envvar_prefix": "A2A_PROXY",
         "help_option_names": ["-h", "--help"],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,6 +57,8 @@ def policy_words(redact: tuple[str, ...], redact_policy: Path | None, *, keep_se
 
 def _read_policy_file(path: Path) -> dict[str, Any]:
     """Return the tables of the file. Raises UserError."""
+    import tomllib
+
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_POLICY_SIZE + 1)

@@ -23,7 +23,7 @@ from a2a_proxy.capture.journal import Journal
 from a2a_proxy.capture.journal_files import JournalLimits
 from a2a_proxy.cli.command.launcher import command_error
 from a2a_proxy.cli.errors import UserError, state_directory_errors
-from a2a_proxy.cli.follower_options import FollowerArguments, FollowerOptions, parse_follower_options
+from a2a_proxy.cli.follower_config import FollowerArguments, FollowerOptions, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
 from a2a_proxy.model import name_json

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support_cli import run_here
+from support_packets import make_segments, read_pieces, write_capture
 
 _SAMPLE = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
 
@@ -27,6 +28,18 @@ def test_the_output_names_counts_what_is_missing_and_the_next_command(tmp_path: 
     assert done.lines[-1] == f"inspect it: a2a-inspect {tmp_path}/story.a2a.db"
     assert run_here(tmp_path, "check", tmp_path / "story.a2a.db").code == 0
     assert "imported from a HAR file" in run_here(tmp_path, "check", tmp_path / "story.a2a.db", "--all").out
+
+
+def test_a_packet_capture(tmp_path: Path) -> None:
+    """Nothing is missing, so nothing is listed."""
+    path = write_capture(tmp_path / "story.pcap", make_segments(read_pieces("vendor")))
+    done = run_here(tmp_path, "import", path)
+    assert (done.code, done.err, len(done.lines)) == (0, "", 2)
+    assert done.lines[0].startswith(f"imported {path}: ")
+    assert "SendStreamingMessage" in run_here(tmp_path, "show", tmp_path / "story.a2a.db").out
+    checked = run_here(tmp_path, "check", tmp_path / "story.a2a.db", "--all").out
+    assert "imported from a packet capture" in checked
+    assert "which lacks" not in checked
 
 
 def test_redaction_options_apply(tmp_path: Path) -> None:

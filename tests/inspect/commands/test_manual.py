@@ -16,7 +16,7 @@ def test_all_pages_are_listed_with_their_titles(capsys: pytest.CaptureFixture[st
     show_manual("")
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[:-2]] == sorted(each.stem for each in MANUAL.glob("*.md"))
-    assert "filters         Filters" in lines
+    assert "filters           Filters" in lines
 
 
 @pytest.mark.parametrize("topic", ["replay", "replay.md", "Replay"])
@@ -30,6 +30,7 @@ def test_a_page_is_printed_as_it_is_to_a_pipe(topic: str, capsys: pytest.Capture
     [
         ("filter", "did you mean filters? list the pages: a2a-inspect help"),
         ("swimlane", "did you mean lanes? list the pages: a2a-inspect help"),
+        ("learn", "did you mean learn-lost-event or learn-record or learn-test? list the pages: a2a-inspect help"),
         ("zzz", "list the pages: a2a-inspect help"),
         ("show", "the options of the command: a2a-inspect show --help; list the pages: a2a-inspect help"),
         ("GEN-001", "a rule: a2a-inspect rules GEN-001; list the pages: a2a-inspect help"),

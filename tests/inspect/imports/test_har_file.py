@@ -194,15 +194,6 @@ def test_other_files_are_refused_with_a_hint(text: str, message: str, tmp_path: 
     assert "mitmdump" in refused.value.hint
 
 
-@pytest.mark.parametrize("begin", ["0a0d0d0a1c000000", "d4c3b2a102000400"])
-def test_packet_captures_are_named(begin: str, tmp_path: Path) -> None:
-    """They are not supported, which another error would hide."""
-    path = tmp_path / "a.pcap"
-    path.write_bytes(bytes.fromhex(begin))
-    with pytest.raises(UserError, match="is a packet capture, which cannot be imported"):
-        HarFile(path)
-
-
 def test_traffic_without_a2a_leaves_no_recording(tmp_path: Path) -> None:
     call = entry(text="hello")
     call["request"]["postData"]["text"] = "hello"

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.rules.define.catalogue import all_rules
+from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, FrameFlag, HookPoint
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, fetch_card, grpc, rest, rpc, rpc_stream
 from a2a_proxy.rules.examples.objects import Json, card, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
@@ -223,6 +225,15 @@ class TestBody:
         assert said(deliver(task("WORKING") | {"kind": "task"}, media="application/json"), "PUSH-008") == []
 
 
+@pytest.mark.parametrize("number", [*range(5, 14), 18, 19, "GEN"])
+def test_other_frames_cost_nothing(number: int | str) -> None:
+    """No rule runs on the frames of a plain message, of its answer or of a stream."""
+    rule = all_rules()["A2A-GEN-022" if number == "GEN" else f"A2A-PUSH-{number:03}"]
+    usual = ANY_EVENT | FrameFlag.FIRST | FrameFlag.ASKS | FrameFlag.CARD_KNOWN | FrameFlag.NAMES | FrameFlag.TERMINAL
+    assert rule.bindings == WEBHOOK or (rule.required_flags is not None and not rule.required_flags & usual)
+    assert rule.bindings == WEBHOOK or HookPoint.CLOSED not in rule.hook_points
+
+
 def test_a_card_changes_nothing() -> None:
     """The receiver is not an agent."""
     talk = fetch_card(card()) + created(**BEARER) + deliver(status("WORKING"), headers=GOOD)
@@ -385,3 +396,126 @@ class TestOrder:
         ]
         late = (pushed[0] + pushed[3] + pushed[1] + pushed[2]).then(pushed[4], 11 * SECOND)
         assert len(of_rule(stream + late, "GEN-022")) == 2, "behind, and behind again"
+
+
+BEGUN = rpc("SendMessage", send(configuration={"returnImmediately": True}), snapshot("WORKING"))
+GONE = rpc(DELETE, {"taskId": "t1", "id": "p1"}, {}, id=3)
+LATER = rpc("GetTask", {"id": "t1"}, task("WORKING"), id=9)
+ENDED = rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=4)
+
+
+def after(script: Script, seconds: int, other: Script = LATER) -> Script:
+    """The session goes on after a pause."""
+    return script.then(other, seconds * SECOND)
+
+
+class TestAskedFor:
+    """009."""
+
+    def test_deleted(self) -> None:
+        """Ten seconds are allowed; a configuration that is set again counts."""
+        assert said(after(after(BEGUN + created() + GONE, 9, AGAIN), 60), "PUSH-009") == []
+        late = after(after(BEGUN + created() + GONE, 11, AGAIN), 11)
+        (found,) = of_rule(late, "PUSH-009")
+        assert (found.exchange, found.confidence) == (4, "high")
+        assert found.summary == "the push configuration was deleted 11 s before the delivery"
+        assert said(after(after(BEGUN + created() + GONE + created(), 11, AGAIN), 11), "PUSH-009") == []
+
+    def test_unknown(self) -> None:
+        """Of the task or the URL; not judged where the facts are not complete."""
+        assert said(after(BEGUN + AGAIN, 11), "PUSH-009") == ["WARNING"]
+        assert said(after(BEGUN + AGAIN, 9), "PUSH-009") == [], "the session ends before"
+        assert said(after(created() + AGAIN, 11), "PUSH-009") == []
+        assert said(after(AGAIN, 11), "PUSH-009") == [], "the beginning of the task was not seen"
+        other = rpc(CREATE, HOOK | {"url": "https://client.example.com/other"}, STORED)
+        assert said(after(BEGUN + other + AGAIN, 11), "PUSH-009") == ["WARNING"]
+        gateway = rpc(CREATE, HOOK | {"url": "https://gateway.example.com/hook"}, STORED)
+        assert said(after(BEGUN + gateway + AGAIN, 11), "PUSH-009") == [], "a gateway may have replaced the host"
+
+    @pytest.mark.parametrize(
+        "config",
+        [
+            rest("POST", "/tasks/t1/pushNotificationConfigs", HOOK, STORED),
+            grpc(CREATE, HOOK, STORED, upstream="http://localhost:50051"),
+            rpc(GET, {"taskId": "t1", "id": "p1"}, STORED),
+            rpc(CREATE, HOOK, error={"code": -32603, "message": "it failed, perhaps too late"}),
+            rpc(LIST, {"taskId": "t1"}, {"configs": [STORED]}),
+        ],
+    )
+    def test_asked_for_in_any_way(self, config: Script) -> None:
+        """Also at another address of the agent, by another client, or with an answer that says nothing."""
+        assert said(after(BEGUN + config + AGAIN, 11), "PUSH-009") == []
+
+    def test_asked_for_with_a_message(self) -> None:
+        """Before and after its answer."""
+        first = rpc("SendMessage", sending(), snapshot("COMPLETED", second=1), seconds=30)
+        assert said(after(run_together(first, AGAIN, after=SECOND), 60), "PUSH-009") == []
+        more = sending()
+        more["message"]["taskId"] = "t1"
+        second = rpc("SendMessage", more, snapshot("COMPLETED", second=1), seconds=30, id=5)
+        assert said(after(BEGUN + run_together(second, AGAIN, after=SECOND), 60), "PUSH-009") == []
+
+    def test_delivery_before_the_task_is_known(self) -> None:
+        """Judged when the message is answered."""
+        first = rpc("SendMessage", send(), snapshot("COMPLETED", second=1), seconds=30)
+        (found,) = of_rule(after(run_together(first, AGAIN, after=SECOND), 60), "PUSH-009")
+        assert found.exchange == 2
+
+    def test_copies(self) -> None:
+        """A receiver may post the notification on to another URL."""
+        onward = deliver(status("WORKING"), target="/onward", host="inner.example.com")
+        assert said(after(BEGUN + created() + AGAIN + onward, 11), "PUSH-009") == []
+
+    def test_tokens_in_the_url(self) -> None:
+        """They are redacted in both places."""
+        config = rpc(CREATE, HOOK | {"url": f"{WEBHOOK_URL}?token=abcdefgh"}, STORED)
+        assert (
+            said(after(BEGUN + config + deliver(status("WORKING"), target="/hook?token=abcdefgh"), 11), "PUSH-009")
+            == []
+        )
+
+
+class TestMissing:
+    """011."""
+
+    def test_states(self) -> None:
+        """Terminal and interrupted ones."""
+        begun = BEGUN + created() + AGAIN
+        question = {"state": "TASK_STATE_INPUT_REQUIRED", "timestamp": "2026-01-01T00:00:01.000Z"}
+        asked = rpc("GetTask", {"id": "t1"}, task("INPUT_REQUIRED", status=question), id=4)
+        assert said(after(begun + ENDED, 31), "PUSH-011") == ["WARNING"]
+        assert said(after(begun + asked, 31), "PUSH-011") == ["WARNING"]
+        assert said(after(begun + LATER, 31), "PUSH-011") == []
+        assert said(after(begun + ENDED, 29), "PUSH-011") == []
+        assert (
+            said(after(begun + asked + deliver({"statusUpdate": {"taskId": "t1", "status": question}}), 31), "PUSH-011")
+            == []
+        )
+
+    def test_delivered(self) -> None:
+        """Before or after the proxy has seen the state, as a Task or an update."""
+        begun = BEGUN + created() + AGAIN
+        for event in (status("COMPLETED", second=1), {"task": task("COMPLETED", second=1)}):
+            assert said(after(begun + ENDED + deliver(event), 31), "PUSH-011") == []
+            assert said(after(begun + deliver(event) + ENDED, 31), "PUSH-011") == []
+        late = after(after(begun + ENDED, 29, deliver(status("COMPLETED", second=1))), 31)
+        assert said(late, "PUSH-011") == []
+
+    def test_long_tasks(self) -> None:
+        """The task is examined again and again, at longer intervals."""
+        begun = after(BEGUN + created() + AGAIN, 4000, ENDED)
+        (found,) = of_rule(after(begun, 2000), "PUSH-011")
+        assert found.summary.startswith("the task is completed for ")
+        assert 30 <= int(found.summary.split()[5]) <= 1030
+
+    def test_not_judged(self) -> None:
+        """No delivery passed here, the receiver failed, or the configuration is gone."""
+        assert said(after(BEGUN + created() + ENDED, 31), "PUSH-011") == []
+        assert said(after(BEGUN + created() + FAILED + ENDED, 31), "PUSH-011") == []
+        assert said(after(BEGUN + created() + AGAIN + GONE + ENDED, 31), "PUSH-011") == []
+        assert said(after(BEGUN + AGAIN + ENDED, 31), "PUSH-011") == []
+
+    def test_delivery_before_the_task_is_known(self) -> None:
+        """The first delivery came before the answer, and no other."""
+        first = rpc("SendMessage", sending(), snapshot("COMPLETED", second=1), seconds=3)
+        assert said(after(run_together(first, AGAIN, after=SECOND), 60), "PUSH-011") == ["WARNING"]

@@ -40,6 +40,32 @@ also with --record; `help recordings` says where.
 """
 
 
+_TOPICS = {
+    "archive": "archive",
+    "card": "checking",
+    "cassette": "cassette",
+    "check": "checking",
+    "diff": "diff",
+    "export": "export",
+    "extensions": "extensions",
+    "hooks": "hooks",
+    "import": "import",
+    "keys": "inspect",
+    "lanes": "lanes",
+    "ls": "filters",
+    "mcp": "mcp",
+    "merge": "recordings",
+    "note": "recordings",
+    "prune": "recordings",
+    "recover": "recordings",
+    "redaction": "redaction",
+    "rules": "rules",
+    "segments": "segments",
+    "show": "filters",
+    "stats": "inspect",
+    "tail": "filters",
+}
+"""Pages of the manual that the help of commands names."""
 _HELP_SECTIONS = (
     ("View and compare", ("ls", "show", "tail", "lanes", "segments", "stats", "diff", "note", "keys")),
     ("Check", ("check", "card", "rules", "extensions", "hooks", "mcp")),
@@ -88,6 +114,7 @@ _json_option = click.option(
 @click.group(
     cls=_InspectGroup,
     command_parts=_HELP_SECTIONS,
+    topics=_TOPICS,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
@@ -401,7 +428,7 @@ def merge_files(target: Path, recordings: tuple[Path, ...], **options: bool) -> 
 )
 @add_redaction_options
 def import_recording(file: Path, target: Path | None, redact: tuple[str, ...], redact_policy: Path | None) -> None:
-    """Convert a HAR FILE of a browser or another proxy to a RECORDING.
+    """Convert a HAR FILE of a browser or another proxy, or a packet capture, to a RECORDING.
 
     The calls are decoded, redacted and checked as if the proxy had recorded them. The output lists what the file lacks.
     """

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 
 from a2a_inspect.data.recording_choice import convert_recording_errors
 from a2a_inspect.imports.har_file import HarFile
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
+from a2a_inspect.imports.source import ImportSource
+from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.store.atomic_create import check_recording_target
+
+_CAPTURE_MAGICS = tuple(bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
+"""The first bytes of pcapng and pcap files."""
+_COMPRESSED_MAGICS = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+"""The first bytes of gzip and Zstandard."""
 
 
 def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None:
@@ -23,12 +31,37 @@ def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None
     target = path.with_suffix(".a2a.db") if target is None else target
     with convert_recording_errors():
         check_recording_target(target)
-        source = HarFile(path)
+        source = open_import(path)
         done = write_import(source, target, ImportOptions(words, ("a2a-inspect", *sys.argv[1:])))
     counts = f"{text.format_count(done.exchanges, 'exchange')}, {text.format_count(done.frames, 'frame')}"
     findings = f"{text.format_count(done.tasks, 'task')}; {text.format_count(done.findings, 'finding')}"
     print(f"imported {make_visible(str(path))}: {counts}, {findings}")
-    print("the HAR file lacks:")
-    for each in source.lacks:
-        print(f"  {make_visible(each)}")
+    if lacks := source.lacks:
+        print(f"the {source.label} lacks:")
+        for each in lacks:
+            print(f"  {make_visible(each)}")
     print(f"inspect it: {shell_line('a2a-inspect', str(target))}")
+
+
+def open_import(path: Path) -> ImportSource:
+    """Return the file, opened for import.
+
+    Raises:
+        UserError: the file cannot be read, has another format or no HTTP call, or an extra is missing.
+    """
+    try:
+        with path.open("rb") as stream:
+            first = stream.read(4)
+    except OSError as wrong:
+        raise UserError(f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name") from wrong
+    if first.startswith(_COMPRESSED_MAGICS):
+        raise UserError(f"{path} is compressed", "decompress it first, for example: gunzip FILE, or unzstd FILE")
+    if first not in _CAPTURE_MAGICS:
+        return HarFile(path)
+    if importlib.util.find_spec("dpkt") is None:
+        raise UserError(
+            f"{path} is a packet capture, which needs the extra pcap", "install it: pip install 'a2a-proxy[pcap]'"
+        )
+    from a2a_inspect.imports.packet_capture import PacketCapture
+
+    return PacketCapture(path)

@@ -13,7 +13,7 @@ import click
 
 from a2a_proxy.cli.errors import UserError
 
-_INDENT = 16
+_INDENT = 18
 _RULE_NAME = re.compile(r"(?:a2a-)?[a-z0-9]+-\d{3}")
 
 
@@ -33,7 +33,11 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
         print("\nbegin with: a2a-inspect help commands; a rule: a2a-inspect rules GEN-001")
         return
     if name not in titles:
-        close = get_close_matches(name, titles) or [page for page, title in titles.items() if name in title.lower()]
+        close = (
+            [page for page in titles if page.startswith(name)]
+            or get_close_matches(name, titles)
+            or [page for page, title in titles.items() if name in title.lower()]
+        )
         hint = f"did you mean {' or '.join(close)}? " if close else ""
         if name in commands:
             hint = f"the options of the command: a2a-inspect {name} --help; "

@@ -6,6 +6,16 @@ Layers, from top to bottom. A module imports only modules of its own layer and o
 
 - `har_file`: a HAR file as records, in order of time
 
+- `packet_capture`: a packet capture as records, in order of time
+
+- `source`: what both of them provide
+
+- `tcp_connection`: the bytes of a TCP connection in order
+
+- `tcp_segment`: the segment in a packet
+
+- `packet_file`: the packets of a pcap or pcapng file
+
 - `har_call`: one entry of a HAR file
 
 - `http_writer`: the bytes of HTTP/1.1 and HTTP/2 messages

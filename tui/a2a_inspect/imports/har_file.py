@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import msgspec
 
@@ -24,8 +24,6 @@ _TOKEN = re.compile(rb'[{}\[\]]|"[^"\\]*(?:\\.[^"\\]*)*"|"', re.DOTALL)
 _READ_BYTES = 1 << 20
 _MAX_ENTRY_BYTES = 512 << 20
 _CREATOR = re.compile(rb'"creator"\s*:\s*\{[^{}]*?"name"\s*:\s*"([^"\\]*)"')
-_CAPTURES = tuple(bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
-"""The first bytes of pcapng and pcap files."""
 _MAX_NAMED = 16
 """Servers that the session lists."""
 _FILE_HINT = "export it again: in a browser, `Save all as HAR with content`; with mitmdump, --set hardump=FILE"
@@ -41,6 +39,8 @@ class _EntryPlace(msgspec.Struct, frozen=True, order=True):
 
 class HarFile:
     """A HAR file, opened for import."""
+
+    label: ClassVar[str] = "HAR file"
 
     def __init__(self, path: Path) -> None:
         """Find the entries. Raises UserError if the file cannot be read or has no call."""
@@ -160,11 +160,10 @@ class HarFile:
             raise UserError(f"{self._path}: an entry is larger than {_MAX_ENTRY_BYTES >> 20} MiB", _FILE_HINT)
         if offset:
             return
-        if data.startswith(_CAPTURES):
-            hint = "record the traffic with a2a-proxy, or save it as a HAR file"
-            raise UserError(f"{self._path} is a packet capture, which cannot be imported", hint)
         if not data.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
-            raise UserError(f"{self._path} is not a HAR file: it is no JSON object", _FILE_HINT)
+            raise UserError(
+                f"{self._path} is neither a HAR file nor a packet capture: it is no JSON object", _FILE_HINT
+            )
         if creator := _CREATOR.search(data):
             self._creator = creator[1].decode("utf-8", "replace")
 

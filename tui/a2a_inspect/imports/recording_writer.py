@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_inspect.imports.har_file import HarFile
+from a2a_inspect.imports.source import ImportSource
 from a2a_proxy import __version__
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
@@ -41,7 +41,7 @@ class ImportOptions(msgspec.Struct, frozen=True):
     """The command line."""
 
 
-def write_import(source: HarFile, target: Path, options: ImportOptions) -> RecorderDone:
+def write_import(source: ImportSource, target: Path, options: ImportOptions) -> RecorderDone:
     """Decode, redact and judge the records of `source`, write them to the new recording `target`, and return its
     counts. The recording exists completely or not at all.
 
@@ -61,7 +61,7 @@ def write_import(source: HarFile, target: Path, options: ImportOptions) -> Recor
     return done
 
 
-def _write_draft(source: HarFile, draft: Path, options: ImportOptions) -> RecorderDone:
+def _write_draft(source: ImportSource, draft: Path, options: ImportOptions) -> RecorderDone:
     with state_directory_errors():
         redactor = create_redactor(file_layout.redaction_key(), policy_of(options.words))
     upstreams = tuple(redactor.redact_text(each) for each in source.upstreams)
@@ -84,7 +84,7 @@ def _write_draft(source: HarFile, draft: Path, options: ImportOptions) -> Record
     return summarize_session(draft, session, lost=lost, clean=True)
 
 
-def _write_records(source: HarFile, writer: Writer, redactor: Redactor) -> tuple[int, int]:
+def _write_records(source: ImportSource, writer: Writer, redactor: Redactor) -> tuple[int, int]:
     """Write all records; return the number of the session and of lost bytes."""
     observer = Observer(redactor)
     observations: list[Observation] = []
@@ -96,7 +96,8 @@ def _write_records(source: HarFile, writer: Writer, redactor: Redactor) -> tuple
             at = chunk.at
         observer.judge_held(observations)
         _write_batch(writer, observer, observations)
-    summary = f"imported from a HAR file, which lacks: {'; '.join(source.lacks)}"
+    lacks = source.lacks
+    summary = f"imported from a {source.label}" + (f", which lacks: {'; '.join(lacks)}" if lacks else "")
     observations.append(Finding("IMPORT", Severity.INFO, at, summary))
     observer.feed(Chunk(0, ChunkKind.END, Direction.TO_AGENT, at), observations)
     _write_batch(writer, observer, observations)

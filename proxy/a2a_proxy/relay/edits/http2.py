@@ -1,7 +1,8 @@
-"""The editor of an HTTP/2 connection: request authority, `traceparent`, and agent cards over gRPC.
+"""The editor of an HTTP/2 connection: request authority, `traceparent`, and over gRPC agent cards and the URLs of
+webhooks.
 
 If the authority or `traceparent` is rewritten, every header block of the client is decoded and sent as literals without
-its padding. If cards are rewritten, header blocks are only read, to learn the path of a call and the kind of its
+its padding. If messages are edited, header blocks are only read, to learn the path of a call and the kind of its
 response.
 
 Bytes that cannot be followed end editing: they are forwarded unchanged, and the peers judge them. If header blocks of a
@@ -12,9 +13,10 @@ maintain the field section compression context", RFC 9113 7) and closes; nothing
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, EditPlan, Output, traceparent_edit
-from a2a_proxy.relay.edits.http2_cards import CardCalls
 from a2a_proxy.relay.edits.http2_delivery import FlowController, QueuedFrame
 from a2a_proxy.relay.edits.http2_frames import (
     ACK,
@@ -28,6 +30,7 @@ from a2a_proxy.relay.edits.http2_frames import (
     WINDOW_UPDATE,
     HeaderBlockFrame,
     Http2Frame,
+    encode_block,
     encode_undecodable,
     unpack_settings,
     unpack_uint32,
@@ -40,8 +43,12 @@ from a2a_proxy.relay.edits.http2_headers import (
     ResponseHeaders,
     encode_traceparent,
 )
+from a2a_proxy.relay.edits.http2_messages import CardEdit, HeldMessages
 from a2a_proxy.relay.edits.http2_scan import EditFrame, Http2Scanner
 from a2a_proxy.wire.http2_frame import Violation, describe_frame_head
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.edits.push_config import PushCall
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 _MAX_NOTED_CHANGES = 100
@@ -57,34 +64,55 @@ class Http2Editor:
         self._facts: list[EditFact] = []
         self._noted_changes: set[HeaderChange] = set()
         self._latest_changes: tuple[HeaderChange, ...] = ()
-        self._requests = RequestHeaders(plan.authority, trace=plan.trace is not None)
+        self._requests = RequestHeaders(
+            plan.authority, trace=plan.trace is not None, webhooks=plan.webhooks is not None
+        )
         self._responses = ResponseHeaders()
         self._writer = LiteralWriter()
         self._delivery = FlowController(self._responses)
-        self._cards = (
-            None if plan.cards is None else CardCalls(plan.cards, plan.listen, self._delivery, self._facts.append)
+        self._answers = (
+            HeldMessages(_TO_CLIENT, self._delivery, self._facts.append) if plan.cards or plan.webhooks else None
         )
-        agent, client = self._make_scanners(cards=plan.cards is not None)
-        self._agent = self._delivery.agent = agent
-        self._client = self._delivery.client = client
+        self._calls = (
+            HeldMessages(_TO_AGENT, FlowController(ResponseHeaders(), "client", "agent"), self._facts.append)
+            if plan.webhooks
+            else None
+        )
+        """The requests whose messages are held; None if no message of a client is edited."""
+        self._held = [messages for messages in (self._calls, self._answers) if messages is not None]
+        agent, client = self._make_scanners()
+        self._agent = self._delivery.to_sender = agent
+        self._client = self._delivery.to_receiver = client
+        if self._calls is not None:
+            self._calls.delivery.to_sender, self._calls.delivery.to_receiver = client, agent
         self._scanner_of = (agent, client)
-        if not self._requests.rewriting and plan.cards is None:
+        if not self._requests.rewriting and self._answers is None:
             agent.pass_all()
             client.pass_all()
 
-    def _make_scanners(self, cards: bool) -> tuple[Http2Scanner, Http2Scanner]:
+    def _make_scanners(self) -> tuple[Http2Scanner, Http2Scanner]:
         to_agent: dict[int, EditFrame] = {}
         to_client: dict[int, EditFrame] = {SETTINGS: self._on_agent_settings}
         known = self._requests.unchanged
-        if not cards:
+        if self._answers is None:
             return Http2Scanner(to_agent, self._on_request, preface=True, known=known), Http2Scanner(to_client)
         to_agent[SETTINGS] = self._on_client_settings
         to_agent[WINDOW_UPDATE] = self._on_window_update
         to_agent[RST_STREAM] = self._on_client_reset
         to_client[RST_STREAM] = self._on_agent_reset
         delivery, responses = self._delivery, self._responses
+        calls = None if self._calls is None else self._calls.delivery
+        if calls is not None:
+            to_client[WINDOW_UPDATE] = self._on_agent_window_update
         return (
-            Http2Scanner(to_agent, self._on_request, preface=True, known=known),
+            Http2Scanner(
+                to_agent,
+                self._on_request,
+                None if calls is None else calls.begin_data,
+                preface=True,
+                known=known,
+                watched=() if calls is None else calls.streams,
+            ),
             Http2Scanner(
                 to_client, self._on_response, delivery.begin_data, known=responses.unchanged, watched=delivery.streams
             ),
@@ -95,8 +123,10 @@ class Http2Editor:
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Handle bytes of the sender of `direction` and return the bytes to write now."""
         scanner = self._scanner_of[direction]
-        if self._cards is not None:
-            self._cards.now = now
+        if self._answers is not None:
+            self._answers.now = now
+        if self._calls is not None:
+            self._calls.now = now
         scanner.budget, self.position = self.budget, len(data)
         try:
             self.position = scanner.feed(data, start)
@@ -112,27 +142,31 @@ class Http2Editor:
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
         """Handle a FIN of the sender of `direction`: held bytes are released as far as the client's windows allow."""
-        if self._cards is not None:
-            self._cards.now = now
-            self._cards.stop()
-            whose = "client" if direction is _TO_AGENT else "agent"
-            self._client.insert_frames(self._delivery.release_all_holds(f"the {whose} sends no more"))
+        whose = "client" if direction is _TO_AGENT else "agent"
+        for messages in self._held:
+            messages.now = now
+            messages.stop()
+            released = messages.delivery.release_all_holds(f"the {whose} sends no more")
+            self._scanner_of[messages.direction].insert_frames(released)
         if not self._scanner_of[direction].dumb:
             self._scanner_of[direction].feed_eof()
         return self._collect_outputs(direction)
 
     def tick(self, now: float) -> list[Output]:
         """Release bytes that were held too long. Must be called at `deadline`."""
-        if self._cards is None:
-            return []
-        self._cards.now = now
-        self._client.insert_frames(self._cards.release_overdue())
+        for messages in self._held:
+            messages.now = now
+            self._scanner_of[messages.direction].insert_frames(messages.release_overdue())
         return self._collect_outputs(_TO_CLIENT)
 
     @property
     def deadline(self) -> float | None:
         """When to call `tick`; None if nothing is held."""
-        return self._cards.deadline if self._cards is not None else None
+        if self._answers is None:
+            return None
+        if self._calls is None or self._calls.deadline is None:
+            return self._answers.deadline
+        return min(self._calls.deadline, self._answers.deadline or self._calls.deadline)
 
     @property
     def is_active(self) -> bool:
@@ -158,14 +192,46 @@ class Http2Editor:
 
     def _on_request(self, block: HeaderBlockFrame) -> bytes | None:
         request = self._requests.read(bytes(block.fragment))
-        if request.form and self._cards is not None and block.stream > self._agent.highest_stream:
-            self._cards.watch_call(block.stream, request.form, request.authority)
+        released = b"" if self._calls is None else self._release_before_trailers(self._calls.delivery, block.stream)
+        if self._answers is not None and block.stream > self._agent.highest_stream:
+            if request.form and self._plan.cards is not None:
+                authority = request.authority or self._plan.listen
+                self._answers.watch_stream(block.stream, CardEdit(self._plan.cards, request.form, authority))
+            elif request.push is not None and not block.flags & END_STREAM:
+                self._watch_push(block, request.push)
         if not request.encoded:
-            return None
+            return released + encode_block(block, bytes(block.fragment)) if released else None
         if request.changes is not self._latest_changes:
             self._latest_changes = request.changes
             self._note_changes(request.changes, block.start)
-        return self._writer.make_frames(block, request.encoded + self._encode_traceparent(request, block))
+        return released + self._writer.make_frames(block, request.encoded + self._encode_traceparent(request, block))
+
+    def _release_before_trailers(self, delivery: FlowController, number: int) -> bytes:
+        """Return the DATA that waits on a stream whose client ends it with trailers, which gRPC clients do not send.
+        Raises `Violation` if the agent's windows do not cover it."""
+        if not delivery.is_waiting(number):
+            return b""
+        released = delivery.release_stream(delivery.streams[number], "trailers of a request")
+        if delivery.is_waiting(number):
+            raise Violation(self._agent.offset, "DATA within the windows before trailers", "more")
+        return released
+
+    def _watch_push(self, block: HeaderBlockFrame, call: PushCall) -> None:
+        """Hold the messages of a call that concerns push configurations."""
+        from a2a_proxy.relay.edits.http2_webhooks import PushAnswerEdit, PushRequestEdit
+
+        assert self._answers is not None
+        assert self._calls is not None
+        assert self._plan.webhooks is not None
+        edit, watched = PushRequestEdit(call, self._plan.webhooks), True
+        if call.kind in ("send", "create", "delete"):
+            watched = self._calls.watch_stream(block.stream, edit)
+        if call.kind != "send":
+            answer = PushAnswerEdit(edit, self._plan.webhooks)
+            watched = self._answers.watch_stream(block.stream, answer) and watched
+        if not watched:
+            detail = {"reason": "there are too many calls at the same time", "what": "webhook"}
+            self._calls.note_edit("untouched", block.start, detail)
 
     def _encode_traceparent(self, request: RequestHead, block: HeaderBlockFrame) -> bytes:
         if request.origin is None or self._plan.trace is None:
@@ -181,34 +247,36 @@ class Http2Editor:
                 before, after = change.before.decode("latin-1"), change.after.decode("latin-1")
                 self._facts.append(EditFact(_TO_AGENT, change.kind, offset, {"before": before, "after": after}))
 
-    def _on_client_settings(self, frame: Http2Frame) -> None:
+    def _on_client_settings(self, frame: Http2Frame) -> bytes | None:
         if not frame.flags & ACK:
             payload = _settings_payload(frame)
             self._delivery.apply_settings(payload)
             _allow_table_size(self._responses, payload)
+        elif self._calls is not None and (released := self._calls.delivery.on_settings_ack()):
+            return released + frame.raw
+        return None
 
     def _on_window_update(self, frame: Http2Frame) -> bytes | None:
-        if len(frame.raw) != FRAME_HEAD_SIZE + 4:
-            got = describe_frame_head(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
-            raise Violation(frame.start, "WINDOW_UPDATE of 4 bytes", got)
-        return self._delivery.apply_window_update(
-            frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK
-        )
+        return _apply_window_update(self._delivery, frame)
 
-    def _on_client_reset(self, frame: Http2Frame) -> None:
-        self._delivery.on_client_reset(frame.stream)
+    def _on_client_reset(self, frame: Http2Frame) -> bytes | None:
+        self._delivery.on_receiver_reset(frame.stream)
+        return None if self._calls is None else self._calls.delivery.on_sender_reset(frame.stream, frame.raw)
 
     # The agent's frames
 
     def _on_agent_settings(self, frame: Http2Frame) -> bytes | None:
         if not frame.flags & ACK:
-            _allow_table_size(self._requests, _settings_payload(frame))
-        elif self._cards is not None and (released := self._delivery.on_settings_ack()):
+            payload = _settings_payload(frame)
+            _allow_table_size(self._requests, payload)
+            if self._calls is not None:
+                self._calls.delivery.apply_settings(payload)
+        elif self._answers is not None and (released := self._delivery.on_settings_ack()):
             return released + frame.raw
         return None
 
     def _on_response(self, block: HeaderBlockFrame) -> bytes | None:
-        assert self._cards is not None
+        assert self._answers is not None
         responses, ends = self._responses, bool(block.flags & END_STREAM)
         response = responses.read(bytes(block.fragment))
         if block.kind == HEADERS:
@@ -216,11 +284,17 @@ class Http2Editor:
                 responses.start_rewriting()
                 self._delivery.queue_frame(block.stream, QueuedFrame(response.encode_head(), ends, block))
                 return b""
-            self._cards.on_response(block.stream, response, ends, block.start)
+            self._answers.on_response(block.stream, response, ends, block.start)
         return responses.make_frames(block, response.encode_head()) if responses.rewriting else None
 
     def _on_agent_reset(self, frame: Http2Frame) -> bytes | None:
-        return self._delivery.on_agent_reset(frame.stream, frame.raw)
+        if self._calls is not None:
+            self._calls.delivery.on_receiver_reset(frame.stream)
+        return self._delivery.on_sender_reset(frame.stream, frame.raw)
+
+    def _on_agent_window_update(self, frame: Http2Frame) -> bytes | None:
+        assert self._calls is not None
+        return _apply_window_update(self._calls.delivery, frame)
 
     # The end of editing
 
@@ -228,9 +302,9 @@ class Http2Editor:
         """End editing because a direction cannot be followed: see the module docstring."""
         reason = f"expected {wrong.expected}, got {wrong.got}"
         self._facts.append(EditFact(direction, "ended", wrong.offset, {"reason": reason}))
-        if self._cards is not None:
-            self._cards.stop()
-            self._client.insert_frames(self._delivery.flush_unbounded())
+        for messages in self._held:
+            messages.stop()
+            self._scanner_of[messages.direction].insert_frames(messages.delivery.flush_unbounded())
         scanner = self._scanner_of[direction]
         writes_literals = self._writer.began if direction is _TO_AGENT else self._responses.rewriting
         if not writes_literals:
@@ -246,6 +320,13 @@ class Http2Editor:
             self._client.pass_all()
         elif failed is _TO_CLIENT and not self._requests.rewriting:
             self._agent.pass_all()
+
+
+def _apply_window_update(delivery: FlowController, frame: Http2Frame) -> bytes | None:
+    if len(frame.raw) != FRAME_HEAD_SIZE + 4:
+        got = describe_frame_head(WINDOW_UPDATE, frame.stream, len(frame.raw) - FRAME_HEAD_SIZE)
+        raise Violation(frame.start, "WINDOW_UPDATE of 4 bytes", got)
+    return delivery.apply_window_update(frame.stream, unpack_uint32(frame.raw, FRAME_HEAD_SIZE)[0] & STREAM_MASK)
 
 
 def _settings_payload(frame: Http2Frame) -> bytes:

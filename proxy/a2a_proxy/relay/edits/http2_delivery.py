@@ -1,9 +1,9 @@
-"""Flow control toward the client: its windows, and the frames that wait for them (RFC 9113 5.2, 6.9).
+"""Flow control of one direction: the windows of its receiver, and the frames that wait for them (RFC 9113 5.2, 6.9).
 
-While nothing is changed, the agent respects the client's windows by itself. If the client was sent more bytes than the
-agent sent (`owed`), the difference is subtracted from the client's next WINDOW_UPDATEs; until then the agent sees a
-larger window than the client's, and the excess waits here. If the client was sent fewer, the agent gets WINDOW_UPDATE.
-So both have the same windows in the end. Never more bytes wait than are owed and held.
+While nothing is changed, the sender respects the receiver's windows by itself. If the receiver was sent more bytes than
+the sender sent (`owed`), the difference is subtracted from the receiver's next WINDOW_UPDATEs; until then the sender
+sees a larger window than the receiver's, and the excess waits here. If the receiver was sent fewer, the sender gets
+WINDOW_UPDATE. So both have the same windows in the end. Never more bytes wait than are owed and held.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MAX_QUEUED_FRAMES = 4096
 MAX_OWED_BYTES = 1 << 20
 """Bytes that may be owed before a longer card waits."""
 MAX_UNACKNOWLEDGED_SETTINGS = 1000
-"""SETTINGS frames that the agent has not acknowledged."""
+"""SETTINGS frames that the sender has not acknowledged."""
 _UNTRACKED_WINDOW = 1 << 62
 
 
@@ -57,7 +57,7 @@ class QueuedData(msgspec.Struct):
 
     @property
     def ends(self) -> bool:
-        """Whether the frame is the agent's last one on the stream."""
+        """Whether the frame is the sender's last one on the stream."""
         return bool(self.flags & END_STREAM)
 
     @property
@@ -80,7 +80,7 @@ class QueuedFrame(msgspec.Struct, frozen=True):
     raw: bytes
     """RST_STREAM, or the block as literals."""
     ends: bool = True
-    """Whether the frame is the agent's last one on the stream."""
+    """Whether the frame is the sender's last one on the stream."""
     block: HeaderBlockFrame | None = None
 
 
@@ -88,13 +88,13 @@ class StreamHold(Protocol):
     """The reason why frames of a stream are held, whatever the windows."""
 
     def on_first_data(self, offset: int) -> None:
-        """Handle the first held frame, which follows `offset` bytes of the agent."""
+        """Handle the first held frame, which follows `offset` bytes of the sender."""
 
     def on_more_data(self) -> bytes:
         """Handle more held bytes and return the bytes to send now."""
 
     def on_window_growth(self) -> bytes:
-        """Handle a growth of the client's windows and return the bytes to send now."""
+        """Handle a growth of the receiver's windows and return the bytes to send now."""
 
     def release_bytes(self, reason: str) -> bytes:
         """Return the held bytes unchanged, as far as the windows allow."""
@@ -105,7 +105,7 @@ class HeldStream(msgspec.Struct, eq=False):
 
     number: int
     window: int = _UNTRACKED_WINDOW
-    """The client's window for the stream."""
+    """The receiver's window for the stream."""
     owed: int = 0
     size: int = 0
     """Bytes of data in the queue, padding included."""
@@ -114,18 +114,21 @@ class HeldStream(msgspec.Struct, eq=False):
 
 
 class FlowController:
-    """The windows of the client, and the streams whose DATA is held or waits."""
+    """The windows of the receiver, and the streams whose DATA is held or waits."""
 
-    def __init__(self, headers: ResponseHeaders) -> None:
+    def __init__(self, headers: ResponseHeaders, sender: str = "agent", receiver: str = "client") -> None:
+        """Create the controller. `headers` write the header blocks that wait; `sender` and `receiver` are the names of
+        the peers."""
         self._headers = headers
-        self.agent: Http2Scanner
-        """Scanner of the bytes sent to the agent."""
-        self.client: Http2Scanner
-        """Scanner of the bytes sent to the client."""
+        self._sender, self._receiver = sender, receiver
+        self.to_sender: Http2Scanner
+        """Scanner of the bytes sent to the sender."""
+        self.to_receiver: Http2Scanner
+        """Scanner of the bytes sent to the receiver."""
         self.connection = DEFAULT_WINDOW
-        """The client's window for the connection, counted in the bytes that it was sent."""
+        """The receiver's window for the connection, counted in the bytes that it was sent."""
         self.owed = 0
-        """Number of bytes sent to the client minus the number of bytes received from the agent."""
+        """Number of bytes sent to the receiver minus the number of bytes received from the sender."""
         self.streams: dict[int, HeldStream] = {}
         self._waiting_streams: dict[int, HeldStream] = {}
         self._queued_bytes = 0
@@ -133,16 +136,16 @@ class FlowController:
         self._frame_size = DEFAULT_FRAME_SIZE
         self._unacknowledged_settings: list[dict[int, int]] = []
 
-    # From the client
+    # From the receiver
 
     def apply_settings(self, payload: bytes) -> None:
-        """Note new SETTINGS of the client. Raises `Violation` if too many wait for the agent's acknowledgement."""
+        """Note new SETTINGS of the receiver. Raises `Violation` if too many wait for the sender's acknowledgement."""
         if len(self._unacknowledged_settings) >= MAX_UNACKNOWLEDGED_SETTINGS:
             raise Violation(0, f"at most {MAX_UNACKNOWLEDGED_SETTINGS} SETTINGS without acknowledgement", "one more")
         self._unacknowledged_settings.append(dict(unpack_settings(payload)))
 
     def apply_window_update(self, number: int, increment: int) -> bytes | None:
-        """Handle a WINDOW_UPDATE of the client and return the frame to send to the agent, or None for the frame
+        """Handle a WINDOW_UPDATE of the receiver and return the frame to send to the sender, or None for the frame
         unchanged."""
         if not number:
             self.connection += increment
@@ -155,43 +158,43 @@ class FlowController:
         else:
             return None
         if self._waiting_streams:
-            self.agent.budget -= len(self._waiting_streams)
+            self.to_sender.budget -= len(self._waiting_streams)
             self._retry_waiting()
         if not taken:
             return None
         return encode_window_update(number, increment - taken) if increment > taken else b""
 
-    def on_client_reset(self, number: int) -> None:
-        """Release a stream that the client reset, as it would have been without the proxy."""
+    def on_receiver_reset(self, number: int) -> None:
+        """Release a stream that the receiver reset, as it would have been without the proxy."""
         stream = self.streams.get(number)
         if stream is None:
             return
         stream.window = _UNTRACKED_WINDOW
-        self.client.insert_frames(self.release_stream(stream, "the client gave up"))
+        self.to_receiver.insert_frames(self.release_stream(stream, f"the {self._receiver} gave up"))
         if not stream.queue:
             self.forget_stream(stream)
 
-    # From the agent
+    # From the sender
 
     def on_settings_ack(self) -> bytes:
-        """Apply the client's SETTINGS that the agent acknowledges. Return the bytes to send before the
+        """Apply the receiver's SETTINGS that the sender acknowledges. Return the bytes to send before the
         acknowledgement.
         """
         if not self._unacknowledged_settings:
             return b""
         wanted = self._unacknowledged_settings.pop(0)
-        self.client.budget -= len(self.streams)
+        self.to_receiver.budget -= len(self.streams)
         self._frame_size = max(DEFAULT_FRAME_SIZE, wanted.get(MAX_FRAME_SIZE, self._frame_size))
         change = wanted.get(INITIAL_WINDOW_SIZE, self._initial_window) - self._initial_window
         self._initial_window += change
-        released = self.release_all("the client made its windows smaller") if change < 0 else b""
+        released = self.release_all(f"the {self._receiver} made its windows smaller") if change < 0 else b""
         for stream in self.streams.values():
             if stream.window != _UNTRACKED_WINDOW:
                 stream.window += change
         return released
 
     def begin_data(self, flags: int, number: int, length: int, offset: int) -> QueuedData | None:
-        """Handle the start of a DATA frame of the agent. Return None if it is forwarded. Raises `Violation` if it
+        """Handle the start of a DATA frame of the sender. Return None if it is forwarded. Raises `Violation` if it
         exceeds the windows."""
         stream = self.streams.get(number) if self.streams else None
         if stream is None:
@@ -218,13 +221,17 @@ class FlowController:
             raise Violation(0, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
         queue.append(frame)
 
-    def on_agent_reset(self, number: int, reset: bytes) -> bytes | None:
-        """Handle a reset by the agent: after a complete response the client gets the whole response first. Return the
+    def on_sender_reset(self, number: int, reset: bytes) -> bytes | None:
+        """Handle a reset by the sender: after a complete message the receiver gets the whole message first. Return the
         bytes to send, or None for the frame unchanged."""
         stream = self.streams.get(number)
         if stream is None:
             return None
-        released = b"" if stream.queue and stream.queue[-1].ends else self.release_stream(stream, "the agent gave up")
+        released = (
+            b""
+            if stream.queue and stream.queue[-1].ends
+            else self.release_stream(stream, f"the {self._sender} gave up")
+        )
         if stream.queue:
             self.queue_frame(number, QueuedFrame(reset))
             return released
@@ -244,7 +251,7 @@ class FlowController:
         self._waiting_streams.pop(stream.number, None)
 
     def has_window(self, stream: HeldStream, size: int) -> bool:
-        """Return whether the client's windows cover `size` bytes and the owed bytes are within their limit."""
+        """Return whether the receiver's windows cover `size` bytes and the owed bytes are within their limit."""
         return size <= self.connection and size <= stream.window and self.owed < MAX_OWED_BYTES
 
     def replace_held_data(self, stream: HeldStream, message: bytes) -> bytes:
@@ -348,7 +355,7 @@ class FlowController:
         if item.length <= room:
             self._spend_queued(stream, item.length)
             if item.missing:
-                self.client.release_held_frame()
+                self.to_receiver.release_held_frame()
             return bytes(item.raw), True
         if item.missing or not room:
             return b"", False
@@ -381,22 +388,22 @@ class FlowController:
             stream.window -= byte_count
 
     def _settle_owed(self, stream: HeldStream, growth: int, ended: bool) -> None:
-        """Account for `growth` bytes that the client was sent and the agent did not send; negative if it was sent
+        """Account for `growth` bytes that the receiver was sent and the sender did not send; negative if it was sent
         fewer."""
         self.owed += growth
         stream.owed += growth
         if self.owed < 0:
-            self.agent.insert_frames(encode_window_update(0, -self.owed))
+            self.to_sender.insert_frames(encode_window_update(0, -self.owed))
             self.owed = 0
         if stream.owed < 0:
             if not ended:
-                self.agent.insert_frames(encode_window_update(stream.number, -stream.owed))
+                self.to_sender.insert_frames(encode_window_update(stream.number, -stream.owed))
             stream.owed = 0
 
     def _retry_waiting(self) -> None:
-        """Send waiting frames, because the client's windows grew."""
+        """Send waiting frames, because the receiver's windows grew."""
         for stream in self.waiting_in_order():
-            self.client.insert_frames(
+            self.to_receiver.insert_frames(
                 stream.hold.on_window_growth() if stream.hold is not None else self.flush_stream(stream)
             )
 

@@ -4,7 +4,7 @@ reordered."""
 from __future__ import annotations
 
 from collections.abc import Callable, Set
-from typing import Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import msgspec
 
@@ -13,6 +13,9 @@ from a2a_proxy.relay.edits.hpack_literals import FORGET_TABLE, encode_literal, e
 from a2a_proxy.relay.edits.http2_frames import HeaderBlockFrame, encode_block
 from a2a_proxy.relay.edits.http2_scan import MAX_KNOWN_BLOCK
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.edits.push_config import PushCall
 
 ENCODED_LIMIT = 1 << 20
 """Bytes of a header block as literals."""
@@ -47,6 +50,8 @@ class RequestHead(msgspec.Struct, frozen=True):
     """The protobuf package of the service if the request is a call for its card, else empty."""
     authority: str = ""
     """The client's authority for this proxy in a call for a card; empty if the client sent none."""
+    push: PushCall | None = None
+    """The call, if it concerns push configurations and its messages may be edited."""
     origin: TraceOrigin | None = None
     """The trace context that its next `traceparent` continues; None if it gets no `traceparent`."""
     stateless: bool = False
@@ -134,19 +139,21 @@ class HeaderMemo(Generic[_BlockResult]):
 class RequestHeaders:
     """Header blocks of the client."""
 
-    def __init__(self, authority: bytes | None, *, trace: bool) -> None:
+    def __init__(self, authority: bytes | None, *, trace: bool, webhooks: bool = False) -> None:
         self._authority = authority
+        self._webhooks = webhooks
         self._trace = trace
         self.rewriting = authority is not None or trace
         """Whether all blocks are sent as literals."""
-        self._memo = HeaderMemo(self._make_head, lambda head: not head.encoded and not head.form)
+        self._memo = HeaderMemo(self._make_head, lambda head: not head.encoded and not head.form and head.push is None)
         self.read, self.allow, self.unchanged = self._memo.read, self._memo.allow, self._memo.unchanged
 
     def _make_head(self, fields: list[Field], block: bytes) -> RequestHead:
         named = dict(fields)
         form, called = _card_call_form(named)
+        push = _push_call(named) if self._webhooks else None
         if not self.rewriting:
-            return RequestHead(b"", (), form, called)
+            return RequestHead(b"", (), form, called, push)
         never = never_indexed_fields(block)
         if not fields or fields[0][0][:1] != b":":  # trailers have no pseudo-fields, no authority and no trace
             return RequestHead(encode_fields(fields, never), (), form, called)
@@ -159,11 +166,11 @@ class RequestHeaders:
             )
             fields = [field if field[0] not in _AUTHORITY_NAMES else (field[0], authority) for field in fields]
         if not self._trace or named.get(b":method") == b"CONNECT":
-            return RequestHead(encode_fields(fields, never), changes, form, called)
+            return RequestHead(encode_fields(fields, never), changes, form, called, push)
         begins = origin_of([value for name, value in fields if name == _PARENT])
         left_out = (_PARENT,) if begins.trace else (_PARENT, _STATE)
         encoded = encode_fields(*_without_names(fields, never, left_out))
-        return RequestHead(encoded, changes, form, called, begins, _STATE in left_out and _STATE in named)
+        return RequestHead(encoded, changes, form, called, push, begins, _STATE in left_out and _STATE in named)
 
 
 def encode_traceparent(value: str) -> bytes:
@@ -217,6 +224,14 @@ def _without_names(fields: list[Field], never: Set[int], names: tuple[bytes, ...
 
 def _make_response_head(fields: list[Field], block: bytes) -> ResponseHead:
     return ResponseHead(fields, block, next((value for name, value in fields if name == b":status"), b""))
+
+
+def _push_call(fields: dict[bytes, bytes]) -> PushCall | None:
+    if b"content-length" in fields or not fields.get(b"content-type", b"").startswith(b"application/grpc"):
+        return None
+    from a2a_proxy.relay.edits.push_config import classify_grpc
+
+    return classify_grpc(fields.get(b":path", b""))
 
 
 def _card_call_form(fields: dict[bytes, bytes]) -> tuple[str, str]:

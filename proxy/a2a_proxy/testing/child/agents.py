@@ -120,7 +120,7 @@ class CommandDispatcher:
         except (RecordingError, RouteError) as wrong:
             return CommandFailed(wrong.message, wrong.hint)
         except PolicyError as wrong:
-            return CommandFailed(f"redact: {wrong}", "see `a2a-proxy --redact` in the manual")
+            return CommandFailed(f"redact: {wrong}", "the policies are described by: a2a-inspect help redaction")
         except OSError as wrong:
             where = f"{wrong.filename}: " if wrong.filename else ""
             return CommandFailed(f"{where}{(wrong.strerror or str(wrong)).lower()}")

@@ -1,0 +1,220 @@
+"""gRPC messages that are edited: the first message of a call in one direction is held until it is complete.
+
+One message per stream and direction is held, for at most one second. A compressed message is sent uncompressed,
+which gRPC permits for every message; it is only changed if its content changes. A longer message waits until the
+receiver's windows cover it. Messages that cannot be edited are sent unchanged.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from typing import Any, Literal, Protocol
+
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
+from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData
+from a2a_proxy.relay.edits.http2_headers import ResponseHead
+
+MAX_UNPACKED_BYTES = 1 << 17
+"""Bytes of a message after decompression: editing it takes at most 30 ms without interruption."""
+MAX_GRPC_CARD_BYTES = 32 << 10
+"""Bytes of a card that is held."""
+HOLD_SECONDS = 1.0
+"""Seconds that a message is held."""
+MAX_WATCHED_CALLS = 256
+"""Concurrent calls of one connection whose messages are held; messages of further ones are forwarded without
+examination."""
+
+_PREFIX_SIZE = 5
+_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
+
+AppendEdit = Callable[[EditFact], None]
+EditKind = Literal["card", "webhook"]
+ChangedUrls = tuple[tuple[str, str], ...]
+
+
+class MessageEdit(Protocol):
+    """What happens to one message."""
+
+    kind: EditKind
+    max_bytes: int
+    """Bytes of the longest message that is held."""
+
+    def rewrite(self, payload: bytes) -> tuple[bytes, ChangedUrls] | None:
+        """Return the new message and its changed URLs, or None if it stays unchanged."""
+
+    def fail(self) -> None:
+        """Note that the call ended without a message."""
+
+
+class CardEdit:
+    """A `MessageEdit` of the answer to a call for an agent card."""
+
+    kind: EditKind = "card"
+    max_bytes = MAX_GRPC_CARD_BYTES
+
+    def __init__(self, rewriter: CardRewriter, form: str, authority: str) -> None:
+        """Create the edit; the arguments are those of `CardRewriter`."""
+        self._rewriter, self._form, self._authority = rewriter, form, authority
+
+    def rewrite(self, payload: bytes) -> tuple[bytes, ChangedUrls] | None:
+        """Return the rewritten card and its changed URLs, or None if it stays unchanged."""
+        outcome = self._rewriter(payload, self._form, self._authority)
+        return None if outcome.payload is None else (outcome.payload, outcome.urls)
+
+    def fail(self) -> None:
+        """Do nothing: a call without a card changes nothing."""
+
+
+class HeldMessages:
+    """The held messages of one direction of a connection."""
+
+    def __init__(self, direction: Direction, delivery: FlowController, append_edit: AppendEdit) -> None:
+        self.direction = direction
+        self.delivery = delivery
+        self.now = 0.0
+        """Current time in monotonic seconds."""
+        self.held: dict[int, HeldMessage] = {}
+        """The messages that are held, by stream, oldest first."""
+        self.has_stopped = False
+        """Whether messages are edited no more."""
+        self._append_edit = append_edit
+
+    @property
+    def deadline(self) -> float | None:
+        """When the oldest held message must be released."""
+        return next(iter(self.held.values())).held_since + HOLD_SECONDS if self.held else None
+
+    def watch_stream(self, number: int, edit: MessageEdit) -> bool:
+        """Hold the first message of a stream. Return False if there are too many."""
+        streams = self.delivery.streams
+        if self.has_stopped or number in streams or len(streams) >= MAX_WATCHED_CALLS:
+            return False
+        stream = self.delivery.watch_stream(number)
+        stream.hold = HeldMessage(self, stream, edit)
+        return True
+
+    def on_response(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
+        """Handle a header block of the agent that is forwarded on a stream without waiting frames."""
+        stream = self.delivery.streams.get(number)
+        if stream is None or response.status[:1] == b"1":
+            return
+        hold = stream.hold
+        if ends:
+            if isinstance(hold, HeldMessage):
+                hold.edit.fail()
+            self.delivery.forget_stream(stream)
+        elif response.status and not response.editable:
+            kind = hold.edit.kind if isinstance(hold, HeldMessage) else "card"
+            detail = {"reason": "not gRPC, or its length is announced in a header", "what": kind}
+            self.note_edit("untouched", offset, detail)
+            self.delivery.forget_stream(stream)
+
+    def stop(self) -> None:
+        """Edit no more messages; the caller must release the held bytes."""
+        self.has_stopped = True
+
+    def release_overdue(self) -> bytes:
+        """Release messages that have been held too long."""
+        receiver = "client" if self.direction is Direction.TO_CLIENT else "agent"
+        reason = f"not complete, or larger than the {receiver}'s window, after {HOLD_SECONDS:g} s"
+        due = {number for number, message in self.held.items() if message.held_since + HOLD_SECONDS <= self.now}
+        streams = [stream for stream in self.delivery.waiting_in_order() if stream.number in due]
+        return b"".join([self.delivery.release_stream(stream, reason) for stream in streams])
+
+    def note_edit(self, kind: Literal["card", "webhook", "untouched"], offset: int, detail: dict[str, Any]) -> None:
+        """Record an edit, or why it was not made."""
+        self._append_edit(EditFact(self.direction, kind, offset, detail))
+
+
+class HeldMessage:
+    """One message until it is sent or released: its DATA is held."""
+
+    def __init__(self, messages: HeldMessages, stream: HeldStream, edit: MessageEdit) -> None:
+        self.held_since = 0.0
+        self.edit = edit
+        self._messages = messages
+        self._stream = stream
+        self._offset = 0
+        self._data = bytearray()
+        """Payloads of the complete DATA frames that are held."""
+        self._message = b""
+        self._urls: ChangedUrls = ()
+        self._length_before = 0
+
+    def on_first_data(self, offset: int) -> None:
+        """Note the time and offset of the first DATA."""
+        self._offset = offset
+        self.held_since = self._messages.now
+        self._messages.held[self._stream.number] = self
+
+    def on_more_data(self) -> bytes:
+        """Handle more DATA and return the bytes to send now."""
+        queue = self._stream.queue
+        last = queue[-1]
+        assert isinstance(last, QueuedData)
+        if len(queue) > 1 and not isinstance(queue[-2], QueuedData):
+            return self.release_bytes("DATA after the trailers")
+        if last.missing:
+            message = self._data + last.payload
+        else:
+            message = self._data
+            message += last.payload
+        if len(message) < _PREFIX_SIZE:
+            return self._release_stream() if last.ends and not last.missing else b""
+        size = int.from_bytes(message[1:_PREFIX_SIZE])
+        if size > self.edit.max_bytes:
+            return self.release_bytes(f"message of {size} bytes, limit {self.edit.max_bytes}")
+        if len(message) > _PREFIX_SIZE + size:
+            return self.release_bytes("more than one message")
+        if last.missing or self._message:
+            return b""
+        if len(message) < _PREFIX_SIZE + size:
+            return self.release_bytes("incomplete message") if last.ends else b""
+        return self._rewrite_message(bytes(message))
+
+    def on_window_growth(self) -> bytes:
+        """Send the rewritten message if the receiver's windows, which grew, now cover it."""
+        delivery, message = self._messages.delivery, self._message
+        if not message or not delivery.has_window(self._stream, len(message)):
+            return b""
+        self._messages.held.pop(self._stream.number, None)
+        detail = {"urls": [list(pair) for pair in self._urls], "length_before": self._length_before}
+        self._messages.note_edit(self.edit.kind, self._offset, {**detail, "length_after": len(message)})
+        return delivery.replace_held_data(self._stream, message)
+
+    def release_bytes(self, reason: str) -> bytes:
+        """Send the message unchanged, and record why."""
+        if self._stream.queue:
+            self._messages.note_edit("untouched", self._offset, {"reason": reason, "what": self.edit.kind})
+        return self._release_stream()
+
+    def _rewrite_message(self, message: bytes) -> bytes:
+        payload = _unpack_message(message)
+        if payload is None:
+            return self.release_bytes("unknown compression")
+        rewritten = self.edit.rewrite(payload)
+        if rewritten is None:
+            return self._release_stream()
+        after, self._urls = rewritten
+        self._message = b"\0" + len(after).to_bytes(4) + after
+        self._length_before = len(message)
+        return self.on_window_growth()
+
+    def _release_stream(self) -> bytes:
+        self._messages.held.pop(self._stream.number, None)
+        self._stream.hold = None
+        return self._messages.delivery.flush_stream(self._stream)
+
+
+def _unpack_message(message: bytes) -> bytes | None:
+    """Return the payload of a gRPC message, or None if it cannot be read or is too long."""
+    if message[0] != 1:
+        return None if message[0] else message[_PREFIX_SIZE:]
+    reader = zlib.decompressobj(_GZIP_OR_ZLIB)
+    try:
+        payload = reader.decompress(message[_PREFIX_SIZE:], MAX_UNPACKED_BYTES)
+    except zlib.error:
+        return None
+    return payload if reader.eof else None

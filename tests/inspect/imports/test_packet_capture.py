@@ -1,0 +1,359 @@
+"""Packet captures of real conversations: decoded and judged as the recording of the same bytes, also if they are
+damaged, and what they lack is said."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from a2a_inspect.commands.import_file import open_import
+from a2a_inspect.imports.packet_capture import _TLS_HINT, PacketCapture
+from a2a_inspect.imports.recording_writer import ImportOptions, write_import
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.recording.read.reader import Recording
+from support_import import check_equal
+from support_packets import (
+    DOWN,
+    UP,
+    CaptureFormat,
+    Piece,
+    RecordedSource,
+    Sent,
+    disturb,
+    encode_capture,
+    encode_ip,
+    encode_link,
+    make_segments,
+    read_pieces,
+    reset,
+    write_capture,
+)
+
+START = 1_795_000_000_000_000_000
+MS = 1_000_000
+NAMES = ("js_grpc", "vendor")
+CARD = b"GET /.well-known/agent-card.json HTTP/1.1\r\nHost: a\r\n\r\n"
+TASK = b'{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"t-1"}}'
+GET_TASK = (
+    b"POST /rpc HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(TASK) + TASK
+)
+ERROR = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32001,"message":"no such task"}}'
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(ERROR) + ERROR
+LONG_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n" + b"x" * 900
+HELLO = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(40)
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A2A_PROXY_STATE", str(tmp_path / "state"))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The recording of a conversation."""
+    folder, made = tmp_path_factory.mktemp("recorded"), dict[str, Path]()
+    patch = pytest.MonkeyPatch()
+    patch.setenv("A2A_PROXY_STATE", str(folder / "state"))
+    for name in NAMES:
+        made[name] = folder / f"{name}.a2a.db"
+        write_import(RecordedSource(read_pieces(name)), made[name], ImportOptions())
+    patch.undo()
+    return made.__getitem__
+
+
+def talk(*said: bytes, connection: int = 0, ended: bool = True) -> list[Piece]:
+    """Return a conversation: what the client says, then the agent, and so on, 10 ms apart, and both ends."""
+    pieces = [
+        Piece(connection, (UP, DOWN)[number % 2], START + number * 10 * MS, data) for number, data in enumerate(said)
+    ]
+    last = START + len(said) * 10 * MS
+    return pieces + [Piece(connection, each, last, b"") for each in (UP, DOWN) if ended]
+
+
+def load(path: Path) -> tuple[PacketCapture, list[Any]]:
+    """Import a capture, and return the exchanges too."""
+    source, target = open_import(path), path.with_suffix(".a2a.db")
+    target.unlink(missing_ok=True)
+    write_import(source, target, ImportOptions())
+    with Recording(target) as recording:
+        exchanges = [row.exchange for row in recording.read_exchanges()]
+    assert isinstance(source, PacketCapture)
+    return source, exchanges
+
+
+def imported(
+    folder: Path, segments: Sequence[Sent], how: CaptureFormat | None = None
+) -> tuple[PacketCapture, list[Any]]:
+    return load(write_capture(folder / "a.pcap", segments, how or CaptureFormat()))
+
+
+FORMATS = [
+    CaptureFormat("pcap"),
+    CaptureFormat("pcap-ns", 113),
+    CaptureFormat("pcap-big", 101, 6),
+    CaptureFormat("pcapng", 0),
+    CaptureFormat("pcapng-ns", 276, 6),
+    CaptureFormat("pcapng-ns", 1, 6),
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("how", FORMATS, ids=lambda how: f"{how.name}-{how.link_type}-{how.version}")
+def test_a_capture_of_real_peers_is_their_recording(
+    name: str, how: CaptureFormat, recorded: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """GRPC and event streams: the same exchanges, messages, times and findings; nothing is missing."""
+    path = write_capture(tmp_path / "a.pcap", make_segments(read_pieces(name)), how)
+    source, _ = load(path)
+    assert source.lacks == ()
+    check_equal(tmp_path / "a.a2a.db", recorded(name))
+    unit = 1 if how.name.endswith("-ns") else 1000
+    times = []
+    for each in (tmp_path / "a.a2a.db", recorded(name)):
+        with Recording(each) as recording:
+            rows = recording.read_exchanges()
+            times.append([found.frame.at // unit for row in rows for found in recording.read_frames(row.key)])
+    assert times[0] == times[1]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", NAMES)
+def test_repeated_and_disordered_segments_change_nothing(
+    name: str, seed: int, recorded: Callable[[str], Path], tmp_path: Path
+) -> None:
+    source, _ = imported(tmp_path, disturb(make_segments(read_pieces(name)), seed))
+    assert source.lacks == ()
+    check_equal(tmp_path / "a.a2a.db", recorded(name))
+
+
+def test_a_lost_segment_that_is_sent_again_is_no_gap(tmp_path: Path) -> None:
+    """The bytes behind it wait until it is there, which is when the client gets them."""
+    segments = make_segments(talk(CARD, ANSWER, GET_TASK, ANSWER))
+    lost = next(each for each in segments if each.direction is DOWN and each.payload)
+    begin, end = (msgspec.structs.replace(lost, payload=part) for part in (lost.payload[:50], lost.payload[50:]))
+    end = msgspec.structs.replace(end, sequence=lost.sequence + 50)
+    later = msgspec.structs.replace(begin, at=lost.at + 5 * MS)
+    place = segments.index(lost)
+    source, exchanges = imported(tmp_path, [*segments[:place], end, later, *segments[place + 1 :]])
+    assert source.lacks == ()
+    assert exchanges[0].response_started == later.at
+    assert [each.how for each in exchanges] == ["complete", "complete"]
+
+
+def test_missing_bytes_end_the_calls_of_their_connection(tmp_path: Path) -> None:
+    """The receiver has acknowledged them, so only the capture lacks them; calls before them are there."""
+    segments = make_segments(talk(GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER, GET_TASK, ANSWER))
+    answers = [each for each in segments if each.direction is DOWN and each.payload]
+    segments.remove(answers[2])
+    late = [msgspec.structs.replace(each, at=each.at + 2000 * MS * (each.at > answers[2].at)) for each in segments]
+    for found in (segments, late):  # known at the end of the connection, and after a second
+        source, exchanges = imported(tmp_path, found)
+        assert source.lacks == (f"1 connection with {len(ANSWER)} B missing: its calls end there",)
+        assert [each.how for each in exchanges[:3]] == ["complete", "complete", "connection lost"]
+        assert len(exchanges) == (4 if found is segments else 3)
+        with Recording(tmp_path / "a.a2a.db") as recording:
+            (session,) = recording.read_sessions()
+        assert session.lost == len(ANSWER)
+        assert "bytes are not in the imported file" in session.complete
+
+
+def test_the_last_bytes_are_missing(tmp_path: Path) -> None:
+    """Nothing follows them but their acknowledgement, or the end of the connection."""
+    segments = make_segments(talk(GET_TASK, ANSWER))
+    segments = [each for each in segments if not (each.direction is DOWN and each.payload)]
+    for found in (segments, segments[:-4]):
+        source, (exchange,) = imported(tmp_path, found)
+        assert source.lacks == (f"1 connection with {len(ANSWER)} B missing: its calls end there",)
+        assert exchange.how == "connection lost"
+
+
+def test_a_capture_that_begins_within_a_connection(tmp_path: Path) -> None:
+    """HTTP/1.1 is read from its first request on; of HTTP/2 the beginning is needed."""
+    segments = make_segments(talk(CARD, ANSWER, GET_TASK, ANSWER))
+    first = next(number for number, each in enumerate(segments) if each.payload == ANSWER)
+    source, (exchange,) = imported(tmp_path, segments[first:])
+    assert source.lacks == ()
+    assert (exchange.operation, exchange.how) == ("GetTask", "complete")
+    frames = make_segments(read_pieces("js_grpc"))
+    with pytest.raises(UserError, match="no connection begins with a request"):
+        open_import(write_capture(tmp_path / "b.pcap", [each for each in frames if not each.flags & 2][9:]))
+    both = [*segments[:4], *(msgspec.structs.replace(each, connection=each.connection + 50) for each in frames[14:])]
+    source, _ = imported(tmp_path, [each for each in both if each.connection == 0 or not each.flags & 2])
+    assert any("from before the capture" in each for each in source.lacks)
+
+
+@pytest.mark.parametrize("dropped", [0, 1, 2])
+def test_one_packet_of_the_handshake_is_missing(dropped: int, tmp_path: Path) -> None:
+    """The others have its sequence number."""
+    segments = make_segments(talk(GET_TASK, ANSWER))
+    del segments[dropped]
+    source, (exchange,) = imported(tmp_path, segments)
+    assert (source.lacks, exchange.how, exchange.operation) == ((), "complete", "GetTask")
+
+
+def test_the_capture_ends_before_the_connection(tmp_path: Path) -> None:
+    """Its open call is lost, and no bytes are."""
+    source, exchanges = imported(tmp_path, make_segments(talk(GET_TASK, ANSWER, GET_TASK, ended=False)))
+    assert source.lacks == ("1 connection whose end is not in the capture",)
+    assert [each.how for each in exchanges] == ["complete", "connection lost"]
+
+
+def test_a_reset_is_that_of_its_sender(tmp_path: Path) -> None:
+    """One with a sequence number far away is none."""
+    segments = make_segments(talk(GET_TASK, ended=False))
+    wild = msgspec.structs.replace(reset(segments[-1]), sequence=segments[-1].sequence + 2**30)
+    source, (exchange,) = imported(tmp_path, [*segments, wild, reset(segments[-1])])
+    assert (source.lacks, exchange.how) == ((), "agent gone")
+    with Recording(tmp_path / "a.a2a.db") as recording:
+        (row,) = recording.read_connections()
+    assert row.connection.how == "agent reset"
+
+
+def test_the_same_ports_are_used_again(tmp_path: Path) -> None:
+    """Another SYN is another connection; a repeated one is not."""
+    first = make_segments(talk(GET_TASK, ANSWER))
+    again = [msgspec.structs.replace(each, at=each.at + 1000 * MS) for each in make_segments(talk(CARD, ANSWER), 7)]
+    _, exchanges = imported(tmp_path, [first[0], *first, *again])
+    assert [(each.connection, each.operation) for each in exchanges] == [(1, "GetTask"), (2, "GetAgentCard")]
+    source, exchanges = imported(tmp_path, [*first[:-4], *again])
+    assert [each.how for each in exchanges] == ["complete", "complete"]
+    assert source.lacks == ("1 connection whose end is not in the capture",)
+
+
+def test_encrypted_and_other_connections_are_counted(tmp_path: Path) -> None:
+    """A capture with nothing else is refused, with the way to read TLS."""
+    other = make_segments(talk(b"\0\0\0\x17hello", b"x", connection=1))
+    hidden = make_segments(talk(HELLO, b"x", connection=2))
+    source, (exchange,) = imported(tmp_path, [*make_segments(talk(GET_TASK, ANSWER)), *other, *hidden])
+    assert exchange.operation == "GetTask"
+    assert source.lacks == (
+        f"1 connection encrypted: TLS in captures is not read; {_TLS_HINT}",
+        "1 connection not HTTP",
+    )
+    with pytest.raises(UserError, match="no HTTP call that can be read: its connections are encrypted") as refused:
+        open_import(write_capture(tmp_path / "b.pcap", hidden))
+    assert "a2a-proxy run" in refused.value.hint
+    with pytest.raises(UserError, match="no connection begins with a request") as refused:
+        open_import(write_capture(tmp_path / "b.pcap", other))
+    assert "tcpdump" in refused.value.hint
+
+
+def test_packets_that_were_cut(tmp_path: Path) -> None:
+    """By the snap length, within their data and within their headers."""
+    segments = make_segments([*talk(GET_TASK, LONG_ANSWER, connection=1), *talk(CARD, b"HTTP/1.1 204 x\r\n\r\n")])
+    source, exchanges = imported(tmp_path, segments, CaptureFormat(snap_length=54 + len(GET_TASK)))
+    assert [each.how for each in exchanges] == ["connection lost", "complete"]
+    assert any("1 packet not captured whole" in each for each in source.lacks)
+    with pytest.raises(UserError, match="no connection begins with a request"):
+        open_import(write_capture(tmp_path / "b.pcap", segments, CaptureFormat(snap_length=40)))
+
+
+def test_fragments_and_unknown_link_types_are_counted(tmp_path: Path) -> None:
+    segments = make_segments(talk(GET_TASK, ANSWER))
+    packets = [(each.at, encode_link(encode_ip(each), 1)) for each in segments]
+    fragment = bytearray(packets[-1][1])
+    fragment[14 + 6] |= 0x20  # more fragments
+    arp = bytes(12) + b"\x08\x06" + bytes(28)
+    (tmp_path / "a.pcap").write_bytes(
+        encode_capture([*packets, (START, bytes(fragment)), (START, arp)], CaptureFormat())
+    )
+    source, _ = load(tmp_path / "a.pcap")
+    assert source.lacks == ("1 IP fragments",)
+    with pytest.raises(UserError, match="no HTTP call"):
+        open_import(write_capture(tmp_path / "b.pcap", [], CaptureFormat(link_type=147)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_a_file_that_is_cut_off_keeps_its_beginning(
+    data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """At any byte: the calls before it are there, and the damage is named."""
+    folder = tmp_path_factory.mktemp("cut")
+    how = data.draw(st.sampled_from(FORMATS[:4]))
+    path = write_capture(folder / "a.pcap", make_segments(talk(GET_TASK, ANSWER, GET_TASK, ANSWER)), how)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: data.draw(st.integers(5, len(whole) - 1))])
+    try:
+        source = open_import(path)
+    except UserError as refused:
+        assert "no HTTP call" in refused.message  # noqa: PT017
+        return
+    chunks = list(source.read_chunks())
+    assert [each.at for each in chunks] == sorted(each.at for each in chunks)
+    assert chunks[-1].kind is ChunkKind.CLOSED
+    assert source.lacks
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_damaged_bytes_never_fail_otherwise(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Random bytes are replaced, also in lengths: an error with a hint, or records in order."""
+    path = tmp_path_factory.mktemp("damaged") / "a.pcap"
+    how = data.draw(st.sampled_from(FORMATS))
+    content = bytearray(write_capture(path, make_segments(talk(GET_TASK, ANSWER, HELLO)), how).read_bytes())
+    for place, value in data.draw(
+        st.lists(st.tuples(st.integers(4, len(content) - 1), st.integers(0, 255)), max_size=12)
+    ):
+        content[place] = value
+    path.write_bytes(bytes(content))
+    try:
+        source = open_import(path)
+    except UserError as refused:
+        assert refused.hint  # noqa: PT017
+        return
+    last, closed = 0, set()
+    for chunk in source.read_chunks():
+        assert chunk.at >= last
+        assert chunk.connection not in closed
+        last = chunk.at
+        closed |= {chunk.connection} if chunk.kind is ChunkKind.CLOSED else set()
+
+
+def test_bytes_behind_a_hole_are_bounded(tmp_path: Path) -> None:
+    """A hole that nothing acknowledges is given up after 16 MiB."""
+    body = b"HTTP/1.1 200 OK\r\nContent-Length: 20000000\r\n\r\n" + bytes(20_000_000)
+    segments = make_segments(talk(GET_TASK, body))
+    answers = [each for each in segments if each.direction is DOWN and each.payload]
+    segments = [each for each in segments if each.direction is DOWN or each.at < answers[0].at]
+    segments.remove(answers[3])
+    source, (exchange,) = imported(tmp_path, segments)
+    assert exchange.how == "connection lost"
+    assert source.lacks == ("1 connection with 1.4 KiB missing: its calls end there",)
+
+
+def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path = write_capture(tmp_path / "a.pcap", make_segments(talk(GET_TASK, ANSWER)))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(UserError, match="is a packet capture, which needs the extra pcap") as refused:
+        open_import(path)
+    assert refused.value.hint == "install it: pip install 'a2a-proxy[pcap]'"
+
+
+@pytest.mark.parametrize("begin", [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"])
+def test_compressed_files_are_named(begin: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.pcap.gz").write_bytes(begin)
+    with pytest.raises(UserError, match=r"a\.pcap\.gz is compressed") as refused:
+        open_import(tmp_path / "a.pcap.gz")
+    assert "gunzip" in refused.value.hint
+
+
+def test_several_servers_and_sections(tmp_path: Path) -> None:
+    """Two pcapng files behind each other are one with two sections."""
+    one = [(each.at, encode_link(encode_ip(each), 1)) for each in make_segments(talk(GET_TASK, ANSWER))]
+    other = [
+        (each.at, encode_link(encode_ip(each, 6), 101)) for each in make_segments(talk(CARD, ANSWER, connection=3))
+    ]
+    content = encode_capture(one, CaptureFormat("pcapng")) + encode_capture(other, CaptureFormat("pcapng-ns", 101))
+    (tmp_path / "a.pcap").write_bytes(content)
+    source, exchanges = load(tmp_path / "a.pcap")
+    assert [each.operation for each in exchanges] == ["GetTask", "GetAgentCard"]
+    assert source.upstreams == ("127.0.0.1:8000", "[::1]:8000")

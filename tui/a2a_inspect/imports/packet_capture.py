@@ -1,0 +1,160 @@
+"""A packet capture as the records of a journal: its connections whose clients speak HTTP without TLS.
+
+The file is read twice: once to know what each connection carries, and once for the records. The memory depends on the
+number of connections and on the bytes behind a hole, not on the size of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+from a2a_inspect.imports.packet_file import DamagedFile, read_packets
+from a2a_inspect.imports.tcp_connection import TcpConnection, TcpRecord
+from a2a_inspect.imports.tcp_segment import Segment, UnreadPacket, read_segment
+from a2a_proxy.cli.errors import UserError
+from a2a_proxy.model.chunk import Chunk
+from a2a_proxy.present import text
+
+_REQUEST_LINE = re.compile(rb"[A-Z]{3,20} \S")
+_TLS_RECORD = b"\x16\x03"
+_MAX_NAMED = 16
+"""Servers that the session lists."""
+_CAPTURE_HINT = "capture whole packets of the agent's port: tcpdump -i any -s 0 -w FILE.pcap 'tcp port 8000'"
+_TLS_HINT = "let the proxy read TLS: a2a-proxy run -- COMMAND, or --listen :9000 --tls"
+
+
+class PacketCapture:
+    """A capture file, opened for import."""
+
+    label: ClassVar[str] = "packet capture"
+
+    def __init__(self, path: Path) -> None:
+        """Find the connections. Raises UserError if the file cannot be read or has no HTTP call."""
+        self._path = path
+        self._damage = ""
+        self._unread: Counter[str] = Counter()
+        self._late: set[frozenset[str]] = set()
+        """Addresses of connections that began before the capture."""
+        self._cut_packets = self._unfinished = 0
+        self._missing: list[int] = []
+        """Bytes that each incomplete connection lacks."""
+        try:
+            connections = list(dict.fromkeys(connection for connection, _, _ in self._read_records()))
+        except OSError as wrong:
+            raise UserError(f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name") from wrong
+        speaks_tls = [each.first_bytes.startswith(_TLS_RECORD) for each in connections]
+        self._speaks_http = [_REQUEST_LINE.match(each.first_bytes) is not None for each in connections]
+        self._encrypted = sum(speaks_tls)
+        self._others = sum(
+            bool(each.first_bytes) and not (tls or http)
+            for each, tls, http in zip(connections, speaks_tls, self._speaks_http, strict=True)
+        )
+        calls = [each for each, http in zip(connections, self._speaks_http, strict=True) if http]
+        if not calls:
+            why = "its connections are encrypted" if self._encrypted else "no connection begins with a request"
+            hint = _TLS_HINT if self._encrypted else _CAPTURE_HINT
+            raise UserError(f"{path} has no HTTP call that can be read: {why}", hint)
+        self.started = min(each.opened for each in calls)
+        self.upstreams = tuple(dict.fromkeys(each.server for each in calls))[:_MAX_NAMED]
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What the recording lacks because the file lacks it, in words."""
+        counts = [
+            (self._encrypted, "connection", f"encrypted: TLS in captures is not read; {_TLS_HINT}"),
+            (self._others, "connection", "not HTTP"),
+            (len(self._late), "connection", "from before the capture, without a request after its beginning"),
+            (
+                len(self._missing),
+                "connection",
+                f"with {text.format_size(sum(self._missing))} missing: its calls end there",
+            ),
+            (self._unfinished, "connection", "whose end is not in the capture"),
+            (self._cut_packets, "packet", "not captured whole (tcpdump -s 0)"),
+        ]
+        found = [f"{text.format_count(count, noun)} {words}" for count, noun, words in counts if count]
+        found += [f"{count} {words}" for words, count in sorted(self._unread.items())]
+        return (*found, f"the rest of the file: {self._damage}") if self._damage else tuple(found)
+
+    def read_chunks(self) -> Iterator[Chunk]:
+        """Yield the records in order of time."""
+        numbers: dict[TcpConnection, int] = {}
+        """Connection -> its number, 0 if it is left out."""
+        last = count = 0
+        for connection, at, record in self._read_records():
+            if connection not in numbers:
+                speaks_http = len(numbers) < len(self._speaks_http) and self._speaks_http[len(numbers)]
+                count += speaks_http
+                numbers[connection] = count if speaks_http else 0
+            last = max(last, at)
+            if number := numbers[connection]:
+                yield Chunk(number, record.kind, record.direction, last, record.data)
+
+    def _read_records(self) -> Iterator[tuple[TcpConnection, int, TcpRecord]]:
+        """Yield all records, each with its connection and time. Raises OSError."""
+        self._damage, self._cut_packets, self._unfinished = "", 0, 0
+        self._unread.clear()
+        self._late.clear()
+        self._missing.clear()
+        connections: dict[frozenset[str], TcpConnection] = {}
+        at = 0
+        for segment in self._read_segments():
+            at = segment.at
+            key = frozenset((segment.source, segment.destination))
+            connection = connections.get(key)
+            if connection is not None and connection.is_reused(segment):
+                yield from self._finish(connection, at)
+                connection = None
+            if connection is None:
+                connection = _begin_connection(segment)
+                if connection is None:
+                    if segment.payload:
+                        self._late.add(key)
+                    continue
+                self._late.discard(key)
+                connections[key] = connection
+            was_closed = connection.is_closed
+            for record in connection.feed(segment):
+                yield connection, at, record
+            if connection.is_closed and not was_closed and connection.missing:
+                self._missing.append(connection.missing)
+        for connection in connections.values():
+            yield from self._finish(connection, at)
+
+    def _finish(self, connection: TcpConnection, at: int) -> Iterator[tuple[TcpConnection, int, TcpRecord]]:
+        if connection.is_closed:
+            return
+        for record in connection.finish():
+            yield connection, at, record
+        if connection.missing:
+            self._missing.append(connection.missing)
+        else:
+            self._unfinished += 1
+
+    def _read_segments(self) -> Iterator[Segment]:
+        with self._path.open("rb") as stream:
+            try:
+                for packet in read_packets(stream):
+                    try:
+                        segment = read_segment(packet)
+                    except UnreadPacket as why:
+                        self._unread[str(why)] += 1
+                        continue
+                    if segment is not None:
+                        self._cut_packets += bool(segment.missing)
+                        yield segment
+            except DamagedFile as wrong:
+                self._damage = str(wrong)
+
+
+def _begin_connection(segment: Segment) -> TcpConnection | None:
+    """Return the connection that a segment begins, or in which it is the first request; None if it is neither."""
+    if segment.is_syn and segment.acknowledged >= 0:
+        return TcpConnection(segment.destination, segment.source, segment.at)
+    if segment.is_syn or _REQUEST_LINE.match(segment.payload):
+        return TcpConnection(segment.source, segment.destination, segment.at)
+    return None

@@ -1,0 +1,178 @@
+"""The bytes of a TCP connection in their order, from segments that are repeated, out of order, or missing."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import msgspec
+
+from a2a_inspect.imports.tcp_segment import Segment
+from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, DialFacts, Direction
+
+_MAX_WAITING = 16 << 20
+"""Bytes behind a hole that are kept until it is filled."""
+_PATIENCE = 1_000_000_000
+"""Time in ns for which the capture may bring bytes that their receiver has already acknowledged."""
+_MAX_FIRST_BYTES = 32
+_HALF, _WHOLE = 1 << 31, 1 << 32
+
+
+class TcpRecord(msgspec.Struct, frozen=True):
+    """What happened in a connection: a journal record without its time."""
+
+    kind: ChunkKind
+    direction: Direction
+    data: bytes = b""
+
+
+class _Half:
+    """One direction of a connection."""
+
+    def __init__(self) -> None:
+        self.next = -1
+        """Number of the next byte, without wrapping; -1 before the beginning is known."""
+        self.end = -1
+        """Number of the byte behind the last one, from FIN; -1 before."""
+        self.acknowledged = -1
+        """Number of the byte that the receiver expects next."""
+        self.has_ended = False
+        self._waiting: list[tuple[int, bytes]] = []
+        self._waiting_bytes = 0
+        self._hole_since = 0
+
+    def begin(self, number: int) -> None:
+        """Set the number of the first byte if it is not known yet."""
+        if self.next < 0:
+            self.next = number + _WHOLE  # so that a number before it is not negative
+
+    def count(self, number: int) -> int:
+        """Return a sequence number, which wraps around at 32 bits, as a number near that of the next byte."""
+        return self.next + (number - self.next + _HALF) % _WHOLE - _HALF
+
+    def add(self, number: int, data: bytes) -> bytes:
+        """Add the payload of a segment, and return the bytes that are in order now."""
+        heapq.heappush(self._waiting, (number, data))
+        self._waiting_bytes += len(data)
+        ordered: list[bytes] = []
+        while self._waiting and self._waiting[0][0] <= self.next:
+            first, piece = heapq.heappop(self._waiting)
+            self._waiting_bytes -= len(piece)
+            new = piece[self.next - first :]
+            self.next += len(new)
+            ordered.append(new)
+        if ordered:
+            self._hole_since = 0
+        return b"".join(ordered)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all bytes and FIN were captured, and its end was not reported yet."""
+        return 0 <= self.end == self.next and not self.has_ended
+
+    def is_hole_final(self, at: int) -> bool:
+        """Return whether the bytes that are missing can no longer be in the capture."""
+        missing = self.count_missing()
+        if not missing:
+            return False
+        self._hole_since = self._hole_since or at
+        is_received = self.acknowledged >= self.next + missing
+        return (is_received and at - self._hole_since > _PATIENCE) or self._waiting_bytes > _MAX_WAITING
+
+    def count_missing(self) -> int:
+        """Return the number of bytes of the first hole, also if nothing behind it was captured."""
+        if self.next < 0:
+            return 0
+        if self._waiting:
+            return self._waiting[0][0] - self.next
+        if self.end >= 0:
+            return max(self.end - self.next, 0)
+        missing = self.acknowledged - self.next
+        return missing if missing > 1 else 0  # FIN counts as one byte
+
+
+class TcpConnection:
+    """One connection. `feed` returns its records until it is closed, or until bytes are missing."""
+
+    def __init__(self, client: str, server: str, at: int) -> None:
+        self.client = client
+        self.server = server
+        self.opened = at
+        self.first_bytes = b""
+        """The first bytes of the client."""
+        self.is_closed = False
+        self.missing = 0
+        """Bytes that are not in the capture."""
+        self._halves = _Half(), _Half()
+        self._syn = -1
+        self._is_open = self._is_dialed = False
+
+    def is_reused(self, segment: Segment) -> bool:
+        """Return whether a segment begins another connection of the same addresses."""
+        return segment.is_syn and segment.acknowledged < 0 and self._syn >= 0 and segment.sequence != self._syn
+
+    def feed(self, segment: Segment) -> Iterator[TcpRecord]:
+        """Yield the records that a segment of this connection causes."""
+        direction = Direction.TO_AGENT if segment.source == self.client else Direction.TO_CLIENT
+        half, other = self._halves[direction], self._halves[direction.other]
+        if self.is_closed:
+            return
+        if segment.is_syn and segment.acknowledged < 0:
+            self._syn = segment.sequence
+        yield from self._open(direction, has_data=bool(segment.payload))
+        half.begin((segment.sequence + segment.is_syn) % _WHOLE)
+        if segment.acknowledged >= 0:
+            other.begin(segment.acknowledged)
+            other.acknowledged = max(other.acknowledged, other.count(segment.acknowledged))
+        number = half.count((segment.sequence + segment.is_syn) % _WHOLE)
+        if segment.is_fin:
+            half.end = number + len(segment.payload) + segment.missing
+        if other.is_hole_final(segment.at):  # this segment cannot fill it
+            yield from self._lose(direction.other)
+            return
+        if segment.payload and (data := half.add(number, segment.payload)):
+            if direction is Direction.TO_AGENT and len(self.first_bytes) < _MAX_FIRST_BYTES:
+                self.first_bytes += data[:_MAX_FIRST_BYTES]
+            yield TcpRecord(ChunkKind.DATA, direction, data)
+        if half.is_hole_final(segment.at):
+            yield from self._lose(direction)
+            return
+        for each in Direction:
+            if self._halves[each].is_complete and not self._halves[each.other].count_missing():
+                self._halves[each].has_ended = True
+                yield TcpRecord(ChunkKind.EOF, each)
+        if segment.is_reset and abs(number - half.next) <= _MAX_WAITING:
+            if any(each.count_missing() for each in self._halves):
+                yield from self.finish()
+                return
+            yield TcpRecord(ChunkKind.RESET, direction)
+            yield from self._close()
+        elif half.has_ended and other.has_ended:
+            yield from self._close()
+
+    def _open(self, direction: Direction, *, has_data: bool) -> Iterator[TcpRecord]:
+        """Yield the records of its beginning: it is open from its first segment, and dialed from the server's first."""
+        if not self._is_open:
+            self._is_open = True
+            facts = ConnectionFacts(client=self.client, listen=self.server, upstream=self.server)
+            yield TcpRecord(ChunkKind.OPEN, Direction.TO_AGENT, msgspec.json.encode(facts))
+        if not self._is_dialed and (has_data or direction is Direction.TO_CLIENT):
+            self._is_dialed = True
+            dialed = DialFacts(self.server, self.server)
+            yield TcpRecord(ChunkKind.DIALED, Direction.TO_AGENT, msgspec.json.encode(dialed))
+
+    def finish(self) -> Iterator[TcpRecord]:
+        """Yield the records of a connection whose end is not in the capture."""
+        if not self.is_closed:
+            lost = max(Direction, key=lambda each: self._halves[each].count_missing())
+            yield from self._lose(lost if self._halves[lost].count_missing() else Direction.TO_CLIENT)
+
+    def _lose(self, direction: Direction) -> Iterator[TcpRecord]:
+        missing = self._halves[direction].count_missing()
+        self.missing += missing
+        yield TcpRecord(ChunkKind.LOST, direction, b'{"bytes":%d}' % missing)
+        yield from self._close()
+
+    def _close(self) -> Iterator[TcpRecord]:
+        self.is_closed = True
+        yield TcpRecord(ChunkKind.CLOSED, Direction.TO_AGENT)
