@@ -8,20 +8,33 @@ from functools import cache
 
 import msgspec
 
-from a2a_proto.shapes.protobuf_shapes import json_1_0
+from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
 from a2a_proto.shapes.shape import Family, Grammar, ObjectShape, parse_shape
 
 _PART = "metadata:object"
 _SCHEME = "type description in name scheme bearerFormat flows:OldFlows oauth2MetadataUrl openIdConnectUrl"
 
-_ENUMS = {
-    "TaskState": (
-        "unknown", "submitted", "working", "completed", "failed", "canceled", "input-required", "rejected",
-        "auth-required",
-    ),
-    "Role": ("", "user", "agent"),
-}  # fmt: skip
-"""Ordered by the numbers of the protobuf enums."""
+FILE_MEMBERS = {
+    "raw": ("bytes", "fileWithBytes"),
+    "url": ("uri", "fileWithUri"),
+    "filename": ("name", "name"),
+    "mediaType": ("mimeType", "mimeType"),
+}
+"""Members of a part of 1.0 -> the same in the `file` of a part before 1.0, in JSON and in protobuf."""
+
+
+@cache
+def enum_words() -> dict[str, dict[str, str]]:
+    """Return the enums of 1.0, each a map from its values to the words of JSON before 1.0, in the order of their
+    numbers."""
+    enums = make_grammar("1.0", False).enums
+    states = {value: value.removeprefix("TASK_STATE_").lower().replace("_", "-") for value in enums["TaskState"]}
+    roles = {value: value.removeprefix("ROLE_").lower() for value in enums["Role"]}
+    return {
+        "TaskState": states | {"TASK_STATE_UNSPECIFIED": "unknown"},
+        "Role": roles | {"ROLE_UNSPECIFIED": ""},
+    }
+
 
 _CARD = (
     parse_shape(
@@ -110,13 +123,13 @@ _OLDEST = (
 @cache
 def json_0_3() -> Grammar:
     """Return the shapes of 0.2 and 0.3 in the JSON-RPC form."""
-    return Grammar(Family.OLD, {shape.name: _add_kind(shape) for shape in (*_OBJECTS, *_CARD)}, _ENUMS)
+    return Grammar(Family.OLD, {shape.name: _add_kind(shape) for shape in (*_OBJECTS, *_CARD)}, _enums())
 
 
 @cache
 def json_0_1() -> Grammar:
     """Return the shapes of 0.1 and the vendor dialect."""
-    return Grammar(Family.OLDEST, {shape.name: shape for shape in _OLDEST}, _ENUMS)
+    return Grammar(Family.OLDEST, {shape.name: shape for shape in _OLDEST}, _enums())
 
 
 @cache
@@ -129,6 +142,10 @@ def dual_card() -> Grammar:
         shapes[old.name] = old if new is None else msgspec.structs.replace(new, members=old.members | new.members)
     shapes["SecurityScheme"] = msgspec.structs.replace(shapes["SecurityScheme"], one_of=())
     return Grammar(base.family, shapes, base.enums)
+
+
+def _enums() -> dict[str, tuple[str, ...]]:
+    return {name: tuple(words.values()) for name, words in enum_words().items()}
 
 
 def _add_kind(shape: ObjectShape) -> ObjectShape:

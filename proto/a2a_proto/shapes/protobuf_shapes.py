@@ -53,6 +53,20 @@ def json_1_0() -> Grammar:
     return Grammar(base.family, shapes, enums)
 
 
+@cache
+def nested_members(name: str) -> tuple[tuple[str, str, bool], ...]:
+    """Return the members of an object of 1.0 that hold objects: name, shape, and whether it is a list of them."""
+    members = make_grammar("1.0", False).shapes[name].members.items()
+    return tuple((label, each.type_name, each.is_repeated) for label, each in members if each.kind is JsonKind.SHAPE)
+
+
+@cache
+def int64_members(name: str) -> tuple[str, ...]:
+    """Return the members of an object of 1.0 that are decimal strings in ProtoJSON."""
+    members = make_grammar("1.0", False).shapes[name].members.items()
+    return tuple(label for label, each in members if each.kind is JsonKind.INT64)
+
+
 def _merge_shapes(one: ObjectShape, other: ObjectShape) -> ObjectShape:
     return msgspec.structs.replace(
         one,

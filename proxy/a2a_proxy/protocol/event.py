@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -93,7 +93,7 @@ def decode_payload(payload: bytes, schema: str) -> Any:
 def canonical_answer(form: CanonicalForm, value: Any, expected: ResponseKind, streaming: bool) -> Json:
     """Return one answer or event in canonical form; lists of 0.x become the objects of 1.0."""
     if expected is ResponseKind.TASKS:
-        return _canonical_list(value, "tasks", form.convert_task)
+        return _canonical_list(value, "tasks", partial(form.convert, "Task"))
     if expected is ResponseKind.PUSH_CONFIGS:
         return _canonical_list(value, "configs", form.push_config)
     if not isinstance(value, dict):
@@ -113,26 +113,21 @@ def _canonical_list(value: Any, name: str, shape: Callable[[Json], Json]) -> Jso
 def canonical_event(form: CanonicalForm, value: Json, streaming: bool) -> Json:
     """Return one result or event in its wrapper. A value that is no A2A object is returned unchanged."""
     if _BARE_EVENT_MEMBERS.isdisjoint(value):
-        found = next((name for name in _CANONICAL_FORMS if isinstance(value.get(name), dict)), None)
-        return {**value, found: _CANONICAL_FORMS[found](form, value[found])} if found else value
-    name = _WRAPPER_NAMES.get(_kind_of_bare_event(value, streaming))
-    return {name: _CANONICAL_FORMS[name](form, value)} if name else value
+        found = next((each for each in _WRAPPERS.values() if isinstance(value.get(each[0]), dict)), None)
+        return {**value, found[0]: form.convert(found[1], value[found[0]])} if found else value
+    wrapper = _WRAPPERS.get(_kind_of_bare_event(value, streaming))
+    return {wrapper[0]: form.convert(wrapper[1], value)} if wrapper else value
 
 
 _BARE_EVENT_MEMBERS = frozenset(("kind", "status", "artifact", "parts", "content"))
 """Members of objects without a wrapper."""
-_CANONICAL_FORMS: dict[str, Callable[[CanonicalForm, Json], Json]] = {
-    "task": CanonicalForm.convert_task,
-    "statusUpdate": CanonicalForm.status_update,
-    "artifactUpdate": CanonicalForm.artifact_update,
-    "message": CanonicalForm.convert_message,
+_WRAPPERS = {
+    EventKind.TASK: ("task", "Task"),
+    EventKind.STATUS: ("statusUpdate", "TaskStatusUpdateEvent"),
+    EventKind.ARTIFACT: ("artifactUpdate", "TaskArtifactUpdateEvent"),
+    EventKind.MESSAGE: ("message", "Message"),
 }
-_WRAPPER_NAMES = {
-    EventKind.TASK: "task",
-    EventKind.MESSAGE: "message",
-    EventKind.STATUS: "statusUpdate",
-    EventKind.ARTIFACT: "artifactUpdate",
-}
+"""The wrapper and the shape of each event."""
 
 
 def _kind_of_bare_event(value: Json, streaming: bool) -> EventKind:

@@ -30,7 +30,7 @@ def canonical_request(form: CanonicalForm, value: Json, operation: str) -> Json:
 def _canonical_send(form: CanonicalForm, value: Json, message_value: Json) -> Json:
     moved = ("message", "request", "configuration", "historyLength", "pushNotification")
     made = {name: item for name, item in value.items() if name not in moved}
-    message = form.convert_message(message_value)
+    message = form.convert("Message", message_value)
     # 0.1: the client chooses the task's id and puts it next to the message.
     for outer, inner in (("id", "taskId"), ("sessionId", "contextId")):
         if isinstance(made.get(outer), str):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.protocol.security_schemes import SCHEME_TYPES, SCHEME_WRAPPERS
-from a2a_proxy.replay.convert.form import Json, without_members
 
 
 def convert_card(value: Json, binding: Binding) -> Json:

@@ -16,6 +16,7 @@ import msgspec
 from a2a_proto import RenderError, from_dict, read_status
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.errors import (
     GRPC_STATUS_NAMES,
     GrpcOutcome,
@@ -24,7 +25,6 @@ from a2a_proxy.protocol.errors import (
     parse_rest_error,
     rpc_reason,
 )
-from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.rules.families.err.table import ERROR_DOMAIN, ERROR_TABLE
 

@@ -1,59 +1,47 @@
-"""Conversion of 1.0 JSON objects into another form, the inverse of `protocol.canonical.Canonical`.
+"""Conversion of 1.0 JSON objects into another form, the inverse of `protocol.canonical.CanonicalForm`.
 
-Every method converts the members it knows and copies the others.
+Which members hold which objects is read from the shapes of 1.0, as there. A form has only its differences.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
-Json = dict[str, Any]
-
-FILE_MEMBERS = ("raw", "url", "filename", "mediaType")
-"""Members of a file part, besides those of every part."""
+from a2a_proxy.protocol.canonical import Json, convert_nested, without_members
 
 
-class DialectForm(Protocol):
-    """How one dialect writes the objects of 1.0."""
+class DialectForm:
+    """1.0, 1.1 and dialects wrapped like them: every object is unchanged. The other forms derive from it."""
 
-    def convert_task(self, value: Json) -> Json:
-        """Convert a task."""
-
-    def convert_message(self, value: Json) -> Json:
-        """Convert a message."""
+    def convert(self, shape: str, value: Json) -> Json:  # noqa: ARG002 - other forms need the shape
+        """Return an object as the dialect writes it; `shape` is the name of its shape in 1.0."""
+        return value
 
     def convert_event(self, value: Json) -> Json:
         """Convert one event of a stream or one answer to a send, wrapped as in 1.0: `{"statusUpdate": {...}}`."""
+        return self.convert("StreamResponse", value)
 
     def convert_push_config(self, value: Json) -> Json:
         """Convert a push configuration on its own, with its task."""
+        return value
 
     def convert_push_member(self, value: Json) -> Json:
         """Convert the configuration alone, as a send carries it."""
-
-
-class NewForm:
-    """The canonical form itself, for 1.0, 1.1 and dialects wrapped like them."""
-
-    def convert_task(self, value: Json) -> Json:
-        """Return the task unchanged."""
         return value
 
-    def convert_message(self, value: Json) -> Json:
-        """Return the message unchanged."""
-        return value
 
-    def convert_event(self, value: Json) -> Json:
-        """Return the event unchanged."""
-        return value
+class OldForm(DialectForm):
+    """A dialect before 1.0."""
 
-    def convert_push_config(self, value: Json) -> Json:
-        """Return the configuration unchanged."""
-        return value
+    def convert(self, shape: str, value: Json) -> Json:
+        """Return an object as the dialect writes it; `shape` is the name of its shape in 1.0."""
+        return self._rename(shape, convert_nested(value, shape, self.convert))
 
     def convert_push_member(self, value: Json) -> Json:
-        """Return the configuration unchanged."""
-        return value
+        """Convert the configuration without a task id."""
+        return split_push_config(value)[1]
+
+    def _rename(self, shape: str, value: Json) -> Json:
+        """Return an object with its own members renamed and moved; the objects inside are converted already."""
+        raise NotImplementedError
 
 
 def split_push_config(value: Json) -> tuple[str, Json]:
@@ -69,16 +57,3 @@ def convert_authentication(value: Json) -> Json:
     if "scheme" not in value:
         return value
     return {"schemes": value.get("schemes", [value["scheme"]]), **without_members(value, "scheme", "schemes")}
-
-
-def convert_each(value: Json, name: str, shape: Any) -> Json:
-    """Apply `shape` to every object in the list `name`; return only that member, or nothing if it is absent."""
-    found = value.get(name)
-    if not isinstance(found, list):
-        return {name: found} if name in value else {}
-    return {name: [shape(one) if isinstance(one, dict) else one for one in found]}
-
-
-def without_members(value: Json, *names: str) -> Json:
-    """Return a copy without these members."""
-    return {name: item for name, item in value.items() if name not in names}

@@ -8,8 +8,9 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.canonical import Json, without_members
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
-from a2a_proxy.replay.convert.form import DialectForm, Json, split_push_config, without_members
+from a2a_proxy.replay.convert.form import DialectForm, split_push_config
 from a2a_proxy.replay.convert.old_proto import config_name
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS, form_of
 
@@ -124,7 +125,7 @@ def rest_call(value: Any, operation: str, dialect: Dialect) -> RestCall:
 
 
 def _convert_send(form: DialectForm, value: Json, dialect: Dialect, protobuf: bool) -> Json:
-    converted = {**value, "message": form.convert_message(value["message"])}
+    converted = {**value, "message": form.convert("Message", value["message"])}
     settings = value.get("configuration")
     if isinstance(settings, dict):
         converted["configuration"] = _convert_configuration(form, settings, protobuf or dialect is Dialect.V0_1)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.replay.convert.card import convert_card
-from a2a_proxy.replay.convert.form import DialectForm, Json, NewForm, convert_each
+from a2a_proxy.replay.convert.form import DialectForm
 from a2a_proxy.replay.convert.old_json import OldJson
 from a2a_proxy.replay.convert.old_proto import OldProto
 
@@ -19,7 +22,7 @@ _RPC_BINDINGS = (Binding.JSONRPC, Binding.STDIO)
 def form_of(dialect: Dialect, binding: Binding) -> DialectForm:
     """Return the form of a dialect on a binding: before 1.0 REST and gRPC carry the protobuf form."""
     if dialect not in OLD_DIALECTS:
-        return NewForm()
+        return DialectForm()
     return OldJson(dialect) if binding in (*_RPC_BINDINGS, Binding.WEBHOOK) else OldProto()
 
 
@@ -31,19 +34,27 @@ def convert_answer(value: Any, operation: str, dialect: Dialect, binding: Bindin
     form, row = form_of(dialect, binding), OPERATION_BY_NAME.get(operation)
     expected = row.answer if row is not None else ResponseKind.STREAM
     if expected is ResponseKind.TASK:
-        return form.convert_task(value["task"]) if isinstance(value.get("task"), dict) else value
+        return form.convert("Task", value["task"]) if isinstance(value.get("task"), dict) else value
     if expected is ResponseKind.TASKS:
-        return {**value, **convert_each(value, "tasks", form.convert_task)}
+        return _convert_list(value, "tasks", partial(form.convert, "Task"))
     if expected is ResponseKind.PUSH_CONFIG:
         return form.convert_push_config(value)
     if expected is ResponseKind.PUSH_CONFIGS:
-        converted = {**value, **convert_each(value, "configs", form.convert_push_config)}
+        converted = _convert_list(value, "configs", form.convert_push_config)
         return converted.get("configs", []) if dialect in OLD_DIALECTS and binding in _RPC_BINDINGS else converted
     if expected is ResponseKind.CARD:
         return convert_card(value, binding)
     if expected is ResponseKind.EMPTY:
         return None if binding in _RPC_BINDINGS and dialect in OLD_DIALECTS else value
     return form.convert_event(value)
+
+
+def _convert_list(value: Json, name: str, convert: Callable[[Json], Json]) -> Json:
+    """Convert the objects in one member of an answer, a list."""
+    found = value.get(name)
+    if not isinstance(found, list):
+        return value
+    return {**value, name: [convert(each) if isinstance(each, dict) else each for each in found]}
 
 
 def convert_notification(value: Json, dialect: Dialect) -> Json:

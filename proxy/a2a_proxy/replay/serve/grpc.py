@@ -13,10 +13,10 @@ import grpc
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, decode_binary_value
 from a2a_proxy.protocol.operations import GRPC_METHODS
 from a2a_proxy.replay.convert.errors import DETAILS, ReplayError
-from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.core.script import LineKind, RecordedCall

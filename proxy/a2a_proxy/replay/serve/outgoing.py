@@ -10,13 +10,13 @@ import msgspec
 from a2a_proto import RenderError
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import FrameKind
+from a2a_proxy.protocol.canonical import Json
 from a2a_proxy.protocol.canonical_form import canonical_body
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.protocol.schema import JSON, is_protobuf, schema_set_of
 from a2a_proxy.replay.convert.errors import ReplayError, parse_grpc_error, parse_rest_response, parse_rpc_error
-from a2a_proxy.replay.convert.form import Json
 from a2a_proxy.replay.convert.json_escapes import escape_as_recorded, escape_line_separators
 from a2a_proxy.replay.convert.protobuf_bytes import add_unknown_fields, encode_answer
 from a2a_proxy.replay.convert.responses import convert_answer

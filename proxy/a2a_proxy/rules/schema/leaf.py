@@ -6,6 +6,7 @@ import re
 from base64 import b64decode
 from datetime import datetime
 
+from a2a_proto.shapes.json_0_3 import json_0_3
 from a2a_proto.shapes.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
@@ -19,10 +20,6 @@ _STAMP = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|z|[+-]\d\d
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\s]+")
 _TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _MEDIA_TYPE = re.compile(rf"{_TOKEN}/{_TOKEN}\s*(;.*)?", re.DOTALL)
-_OLD_STATES = frozenset(
-    ("submitted", "working", "completed", "failed", "canceled", "input-required", "rejected", "auth-required")
-)
-_OLD_ROLES = frozenset(("user", "agent"))
 
 
 def check_value(
@@ -103,7 +100,7 @@ def _is_of_other_dialect(family: Family, value: object) -> bool:
         return value.startswith(("TASK_STATE_", "ROLE_"))
     if value == ("TASK_STATE_CANCELED" if family is Family.OLD_PROTO else "TASK_STATE_CANCELLED"):
         return True
-    return value in _OLD_STATES or value in _OLD_ROLES
+    return any(value in names[1:] for names in json_0_3().enums.values())
 
 
 def _check_number(grammar: Grammar, shape: ObjectShape, name: str, value: object, path: str) -> SchemaFault | None:
