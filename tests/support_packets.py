@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import random
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -168,6 +169,16 @@ def _pcapng_blocks(packets: Sequence[tuple[int, bytes]], how: CaptureFormat) -> 
                 pkt_data=kept,
             )
         )
+
+
+def encode_exported(piece: Piece, data: bytes, dissector: bytes, version: int = 4) -> bytes:
+    """Return the packet that tshark exports for decrypted data."""
+    ports = 40_000 + piece.connection, SERVER_PORT
+    source, destination = ports if piece.direction is UP else ports[::-1]
+    host, first = (bytes([127, 0, 0, 1]), 20) if version == 4 else (bytes([*[0] * 15, 1]), 22)
+    tags = {12: dissector, first: host, first + 1: host, 24: struct.pack(">I", 2)}
+    tags |= {25: struct.pack(">I", source), 26: struct.pack(">I", destination), 0: b""}
+    return b"".join(struct.pack(">HH", tag, len(value)) + value for tag, value in tags.items()) + data
 
 
 def disturb(segments: Sequence[Sent], seed: int) -> list[Sent]:

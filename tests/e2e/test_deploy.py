@@ -194,6 +194,8 @@ def test_the_image_belongs_to_its_user(image: Image) -> None:
     assert user.split(":")[0] != "0"
     assert of("VOLUME") == of("WORKDIR") == [VOLUME]
     assert of("STOPSIGNAL") == ["SIGTERM"]
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().split()
+    assert ignored == ["*", f"!{of('COPY')[0].split()[0]}"]
     assert [each.rpartition(" ")[0] for each in of("COPY")] == ["dist/*.whl", "--from=build /opt/a2a-proxy"]
 
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,11 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
         assert re.findall(r"url\([\"']?(?:https?:)?//", style.read_text("utf-8")) == [], style
 
 
+def test_the_map_of_the_site_has_the_address_of_the_package(site: Path) -> None:
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["urls"]["Documentation"]
+    assert f"<loc>{address}/filters.html</loc>" in (site / "sitemap.xml").read_text("utf-8")
+
+
 def test_search_finds_every_page(site: Path) -> None:
     index = json.loads((site / "search/search_index.json").read_text("utf-8"))
     found = {each["location"].partition("#")[0] for each in index["docs"]}
@@ -118,10 +124,10 @@ def test_the_site_shows_the_same_blocks_as_other_readers(page: Path) -> None:
 def test_each_version_has_its_folder(tmp_path: Path) -> None:
     """`mike deploy` adds a version to the branch of the site and keeps the others."""
     clone = tmp_path / "clone"
-    documents = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "recordings/README.md")
+    names = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "recordings/README.md", "pyproject.toml"]
     manual = (path for path in CONFIG.parents[1].rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     pictures = (ROOT / "tests/inspect/pictures").glob("*.svg")
-    for path in (*manual, *pictures, *(ROOT / name for name in documents)):
+    for path in (*manual, *pictures, *(ROOT / name for name in names)):
         target = clone / path.relative_to(ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)

@@ -9,11 +9,18 @@ from functools import cache
 import msgspec
 
 from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
-from a2a_proto.shapes.shape import Family, Grammar, ObjectShape, parse_shape
+from a2a_proto.shapes.shape import Family, Grammar, ObjectShape, parse_shape, snake_case
 
 _PART = "metadata:object"
 _SCHEME = "type description in name scheme bearerFormat flows:OldFlows oauth2MetadataUrl openIdConnectUrl"
 
+EVENT_SHAPES = {
+    "task": ("Task", "Task"),
+    "message": ("Message", "Message"),
+    "status-update": ("StatusUpdate", "TaskStatusUpdateEvent"),
+    "artifact-update": ("ArtifactUpdate", "TaskArtifactUpdateEvent"),
+}
+"""`kind` of an event -> its shape in 0.2 and 0.3, and in 1.0."""
 FILE_MEMBERS = {
     "raw": ("bytes", "fileWithBytes"),
     "url": ("uri", "fileWithUri"),
@@ -130,6 +137,23 @@ def json_0_3() -> Grammar:
 def json_0_1() -> Grammar:
     """Return the shapes of 0.1 and the vendor dialect."""
     return Grammar(Family.OLDEST, {shape.name: shape for shape in _OLDEST}, _enums())
+
+
+@cache
+def json_names() -> dict[str, str]:
+    """Return the JSON name of each member that protobuf spells in another way, of all dialects. Members of agent cards
+    are left out: other names there are chosen by users."""
+    grammars = (json_1_0(), make_grammar("rc", False), make_grammar("0.3", False), json_0_3(), json_0_1())
+    names = {name for each in grammars for shape in _shapes_beside_cards(each) for name in shape.members}
+    return {snake: name for name in names if (snake := snake_case(name)) != name}
+
+
+def _shapes_beside_cards(grammar: Grammar) -> list[ObjectShape]:
+    card = ["AgentCard"]
+    for name in card:  # grows on the way
+        inside = grammar.shapes[name].members.values() if name in grammar.shapes else ()
+        card += [each.type_name for each in inside if each.type_name not in (*card, "")]
+    return [shape for name, shape in grammar.shapes.items() if name not in card]
 
 
 @cache

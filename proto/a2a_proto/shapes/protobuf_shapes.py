@@ -67,6 +67,13 @@ def int64_members(name: str) -> tuple[str, ...]:
     return tuple(label for label, each in members if each.kind is JsonKind.INT64)
 
 
+@cache
+def timestamp_members() -> frozenset[str]:
+    """Return the names of all members of 1.0 that are timestamps."""
+    shapes = json_1_0().shapes.values()
+    return frozenset(name for shape in shapes for name, each in shape.members.items() if each.kind is JsonKind.STAMP)
+
+
 def _merge_shapes(one: ObjectShape, other: ObjectShape) -> ObjectShape:
     return msgspec.structs.replace(
         one,

@@ -96,6 +96,11 @@ def camel_case(name: str) -> str:
     return first + "".join(each.capitalize() for each in rest)
 
 
+def snake_case(name: str) -> str:
+    """Return the protobuf name of a JSON member: `task_id` for `taskId`."""
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+
+
 def parse_shape(name: str, text: str, kind_mark: str = "") -> ObjectShape:
     """Parse a shape from its short form: `id! parts!*:Part timestamp:stamp`.
 

@@ -53,6 +53,15 @@ class EventKind(IntEnum):
     """An A2A wrapper with a member that no known dialect defines (Q-32)."""
 
 
+EVENT_WRAPPERS = {
+    EventKind.TASK: "task",
+    EventKind.MESSAGE: "message",
+    EventKind.STATUS: "statusUpdate",
+    EventKind.ARTIFACT: "artifactUpdate",
+}
+"""The member of a StreamResponse of 1.0 that holds each kind of event."""
+
+
 class Frame(msgspec.Struct, frozen=True, gc=False):
     """One A2A message or wire event. Created by `protocol`, redacted by `redaction`, stored by `recording`."""
 

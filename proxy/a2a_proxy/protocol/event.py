@@ -15,7 +15,7 @@ import msgspec
 from a2a_proto import RenderError, parse, to_dict
 from a2a_proxy.model.event import Event
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, FrameKind
 from a2a_proxy.protocol.canonical import CanonicalForm, Json
 from a2a_proxy.protocol.json_summary import MAX_DEPTH, fit_result, kind_of, rename_to_camel
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
@@ -112,22 +112,16 @@ def _canonical_list(value: Any, name: str, shape: Callable[[Json], Json]) -> Jso
 
 def canonical_event(form: CanonicalForm, value: Json, streaming: bool) -> Json:
     """Return one result or event in its wrapper. A value that is no A2A object is returned unchanged."""
-    if _BARE_EVENT_MEMBERS.isdisjoint(value):
-        found = next((each for each in _WRAPPERS.values() if isinstance(value.get(each[0]), dict)), None)
-        return {**value, found[0]: form.convert(found[1], value[found[0]])} if found else value
-    wrapper = _WRAPPERS.get(_kind_of_bare_event(value, streaming))
-    return {wrapper[0]: form.convert(wrapper[1], value)} if wrapper else value
+    if not _BARE_EVENT_MEMBERS.isdisjoint(value):
+        wrapper = EVENT_WRAPPERS.get(_kind_of_bare_event(value, streaming))
+        if wrapper is None:
+            return value
+        value = {wrapper: value}
+    return form.convert("StreamResponse", value)
 
 
 _BARE_EVENT_MEMBERS = frozenset(("kind", "status", "artifact", "parts", "content"))
 """Members of objects without a wrapper."""
-_WRAPPERS = {
-    EventKind.TASK: ("task", "Task"),
-    EventKind.STATUS: ("statusUpdate", "TaskStatusUpdateEvent"),
-    EventKind.ARTIFACT: ("artifactUpdate", "TaskArtifactUpdateEvent"),
-    EventKind.MESSAGE: ("message", "Message"),
-}
-"""The wrapper and the shape of each event."""
 
 
 def _kind_of_bare_event(value: Json, streaming: bool) -> EventKind:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from a2a_proto.shapes.json_0_3 import json_names
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.json_shapes import ArtifactShape, ParamsShape, ResultShape, StatusShape, TaskShape, UpdateShape
 from a2a_proxy.protocol.operations import ResponseKind
@@ -178,20 +179,6 @@ def summarise_answer(answer: ResponseKind, body: object) -> Summary:
     return make_summary(event)
 
 
-_CAMEL_MEMBERS = (
-    "messageId contextId taskId sessionId artifactId statusUpdate artifactUpdate messageUpdate lastChunk "
-    "referenceTaskIds mimeType mediaType fileWithUri fileWithBytes configId historyLength acceptedOutputModes "
-    "returnImmediately ifGenerationMatch currentGeneration pushNotification pushNotificationConfig "
-    "pushNotificationConfigId taskPushNotificationConfig pageSize pageToken nextPageToken totalSize "
-    "includeArtifacts statusTimestampAfter timelineLength startGeneration endGeneration"
-)
-
-_CAMEL_OF_SNAKE = {
-    "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name): name
-    for name in _CAMEL_MEMBERS.split()
-}
-"""Members of A2A objects in protobuf spelling -> lowerCamel."""
-
 _FREE_MEMBERS = frozenset({"metadata", "data", "params", "progress"})
 """Members whose content is the peer's own data."""
 
@@ -205,8 +192,9 @@ def rename_to_camel(value: object, depth: int = MAX_DEPTH) -> Any:
     if not depth:
         return value
     if isinstance(value, dict):
+        names = json_names()
         return {
-            _CAMEL_OF_SNAKE.get(name, name): item if name in _FREE_MEMBERS else rename_to_camel(item, depth - 1)
+            names.get(name, name): item if name in _FREE_MEMBERS else rename_to_camel(item, depth - 1)
             for name, item in value.items()
         }
     return [rename_to_camel(item, depth - 1) for item in value] if isinstance(value, list) else value

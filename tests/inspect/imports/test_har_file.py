@@ -12,10 +12,12 @@ import pytest
 
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write_har
+from a2a_inspect.imports.har_call import HarCall, parse_time
 from a2a_inspect.imports.har_file import HarFile
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import ChunkKind
+from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.reader import Recording
 from support_import import check_equal
@@ -24,6 +26,7 @@ from support_thin import thin
 SAMPLES = sorted(
     each for each in (Path(__file__).parents[3] / "recordings").rglob("*.a2a.jsonl") if each.name != "stdio.a2a.jsonl"
 )
+MS = 1_000_000
 START = "2026-05-04T10:00:00.000Z"
 
 
@@ -124,6 +127,47 @@ def test_an_event_stream_is_split_into_events(tmp_path: Path) -> None:
     assert "times of single events" in found.summary
 
 
+def chromium_stream(*texts: str, body: str | None) -> dict[str, Any]:
+    """Return a stream with the events that Chromium lists, 40 ms apart."""
+    stream = entry(text=body, headers=[field("content-type", "text/event-stream")])
+    if body is None:
+        stream["response"]["content"] = {"size": 0, "mimeType": "text/event-stream"}
+    begin = parse_time(START) / 1e9
+    stream["_eventSourceMessages"] = [
+        {"time": begin + 0.04 * number, "eventName": "message", "eventId": "", "data": text}
+        for number, text in enumerate(texts, 1)
+    ]
+    return stream
+
+
+EVENT = '{"jsonrpc": "2.0", "id": 1, "result": {"taskId": "t-1", "contextId": "c-1", "final": %s}}'
+
+
+@pytest.mark.parametrize("body", [f": hello\n\ndata: {EVENT % 'false'}\n\n: wait\n\ndata: {EVENT % 'true'}\n\n", None])
+def test_chromium_lists_the_events_of_a_stream(body: str | None, tmp_path: Path) -> None:
+    """With their times, and also where the file has no body: then they are its body, without an end."""
+    path = har(tmp_path / "a.har", chromium_stream(EVENT % "false", EVENT % "true", body=body))
+    source = HarFile(path)
+    write_import(source, tmp_path / "a.db", ImportOptions())
+    with Recording(tmp_path / "a.db") as recording:
+        (row,) = recording.read_exchanges()
+        frames = [each.frame for each in recording.read_frames(row.key) if each.frame.kind is FrameKind.EVENT]
+    assert [frame.payload.decode() for frame in frames] == [EVENT % "false", EVENT % "true"]
+    assert [round((frame.at - parse_time(START)) / 1e6) for frame in frames] == [40, 80]
+    assert row.exchange.how == ("complete" if body else "connection lost")
+    assert any("made of their events" in each for each in source.lacks) == (body is None)
+    assert not any("times of single events" in each for each in source.lacks)
+
+
+def test_events_of_chromium_that_do_not_fit_the_body(tmp_path: Path) -> None:
+    """Their times are not used; names, ids and lines of an event without a body are kept."""
+    one = chromium_stream("a", "b", body="data: a\n\n")
+    assert "times of single events" not in str(HarCall(one, "WebInspector").lacks)
+    made = chromium_stream("a\nb", body=None)
+    made["_eventSourceMessages"][0] |= {"eventName": "end", "eventId": "7"}
+    assert HarCall(made, "WebInspector")._response_body == b"event: end\nid: 7\ndata: a\ndata: b\n\n"
+
+
 @pytest.mark.parametrize(
     ("response", "how", "lost"),
     [
@@ -152,6 +196,14 @@ def test_mitmproxy_reads_bodies_of_unknown_charset_as_latin_1(tmp_path: Path) ->
     with Recording(tmp_path / "a.db") as recording:
         payloads = [each.frame.payload for row in recording.read_exchanges() for each in recording.read_frames(row.key)]
     assert any("Grüße".encode() in each for each in payloads)
+
+
+def test_mitmproxy_connects_before_a_request(tmp_path: Path) -> None:
+    """The time of its connection to the server is no part of the call, which would end after the next one has begun."""
+    first, second = entry(), entry("2026-05-04T10:00:00.026Z")
+    (one, two) = imported(har(tmp_path / "a.har", first, second, creator="mitmproxy"), tmp_path / "a.db")
+    assert one.started == parse_time(START)
+    assert one.closed == two.started - MS
 
 
 def test_base64_bodies_and_secrets(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from a2a_inspect.commands.import_file import open_import
+from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, _complete_frames
 from a2a_inspect.imports.packet_capture import _TLS_HINT, PacketCapture
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.cli.errors import UserError
@@ -29,6 +30,7 @@ from support_packets import (
     Sent,
     disturb,
     encode_capture,
+    encode_exported,
     encode_ip,
     encode_link,
     make_segments,
@@ -132,6 +134,41 @@ def test_repeated_and_disordered_segments_change_nothing(
     source, _ = imported(tmp_path, disturb(make_segments(read_pieces(name)), seed))
     assert source.lacks == ()
     check_equal(tmp_path / "a.a2a.db", recorded(name))
+
+
+@pytest.mark.parametrize("version", [4, 6])
+@pytest.mark.parametrize("name", NAMES)
+def test_decrypted_data_that_tshark_exports(
+    name: str, version: int, recorded: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """A frame of HTTP/2 that one packet has in part is repeated; no end of a connection is exported."""
+    packets: list[tuple[int, bytes]] = []
+    rest: dict[tuple[int, int], bytes] = {}
+    for piece in read_pieces(name):
+        here = piece.connection, piece.direction
+        is_frames = (name, piece.connection) == ("js_grpc", 1)
+        half = len(piece.data) // 2 if is_frames else 0
+        for part in filter(None, (piece.data[:half], piece.data[half:])):
+            data = rest.get(here, b"") + part
+            rest[here] = data[len(_complete_frames(data)) :] if is_frames else b""
+            dissector = b"http2\0\0\0" if is_frames else b"http_tls"
+            packets.append((piece.at, encode_exported(piece, data, dissector, version)))
+    path = tmp_path / "a.pcap"
+    path.write_bytes(encode_capture(packets, CaptureFormat("pcapng", EXPORTED_LINK_TYPE)))
+    source, _ = load(path)
+    assert all("whose end is not in the capture" in each for each in source.lacks)
+    check_equal(tmp_path / "a.a2a.db", recorded(name))
+
+
+def test_exported_packets_without_addresses_are_counted(tmp_path: Path) -> None:
+    (piece,) = talk(GET_TASK, ended=False)
+    good = encode_exported(piece, GET_TASK, b"http_tls")
+    path = tmp_path / "a.pcap"
+    path.write_bytes(
+        encode_capture([(START, each) for each in (good, good[:9], b"\0\0\0\0x")], CaptureFormat(link_type=252))
+    )
+    source, _ = load(path)
+    assert "2 exported packets without addresses" in source.lacks
 
 
 def test_a_lost_segment_that_is_sent_again_is_no_gap(tmp_path: Path) -> None:

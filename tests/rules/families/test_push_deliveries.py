@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from a2a_proxy.model.finding import Finding
+from a2a_proxy.model.frame import Frame
+from a2a_proxy.model.observation import Observation
+from a2a_proxy.observer import Observer
+from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, FrameFlag, HookPoint
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, fetch_card, grpc, rest, rpc, rpc_stream
-from a2a_proxy.rules.examples.objects import Json, card, send, snapshot, status, task
+from a2a_proxy.rules.examples.objects import Json, agent_reply, card, send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS, Script, run_together
-from support_rules import findings
+from a2a_proxy.rules.run.engine import Engine, RuleDataSource
+from support_rules import KEY, findings
 
 CREATE, GET, LIST, DELETE = (
     "CreateTaskPushNotificationConfig",
@@ -149,6 +155,14 @@ class TestCredentials:
         good = deliver(status("WORKING"), headers=GOOD)
         assert said(run_together(call, good, after=300 * MS), "PUSH-005") == []
 
+    def test_only_deliveries_that_may_be_explained_are_kept(self) -> None:
+        """Others would take memory until the end of the session."""
+        engine = Engine()
+        observer = Observer(Redactor(KEY), rules=engine)
+        for each in (BEGUN + AGAIN + AGAIN).make_chunks():
+            observer.feed(each, [])
+        assert "push deliveries held" not in engine.session.notes
+
     def test_delivery_before_the_configuration(self) -> None:
         """It was for one that did not pass here."""
         assert said(WORKING + created(**BEARER), "PUSH-005") == []
@@ -196,6 +210,21 @@ class TestBody:
             assert word in found.summary
         assert of_rule(created(**TOKEN) + deliver({"event": "task.updated"}), "PUSH-007") == []
         assert of_rule(created() + deliver("[1]", headers=signed), "PUSH-007") == []
+
+    def test_a_body_that_was_cut_off(self) -> None:
+        """A payload may be cut off in a recording, so its members are not known."""
+
+        class CuttingEngine(Engine):
+            def on_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
+                if b"statusUpdate" in frame.payload:
+                    frame = msgspec.structs.replace(frame, payload=frame.payload[:20], truncated=True)
+                super().on_frame(frame, source, out)
+
+        observer = Observer(Redactor(KEY), rules=CuttingEngine())
+        out: list[Observation] = []
+        for each in (created(**TOKEN) + deliver(status("WORKING"), headers=GOOD)).make_chunks():
+            observer.feed(each, out)
+        assert "A2A-PUSH-007" not in {each.rule for each in out if type(each) is Finding}
 
     def test_older_lines(self) -> None:
         """A configuration of 0.3 does not define the body; without any nothing is known."""
@@ -265,6 +294,12 @@ class TestAttempts:
         (found,) = of_rule(FAILED.then(deliver(status("WORKING"), 503), 5 * SECOND), "PUSH-010")
         assert (found.exchange, found.summary) == (2, "the receiver answers 503 to the last of 2 attempts")
         assert (found.confidence, found.evidence["actor"]) == ("low", "client"), "the session ends before the next one"
+
+    def test_redirections(self) -> None:
+        """Judged if the agent does not follow."""
+        moved = deliver(status("WORKING"), 307)
+        assert said(moved + deliver(status("WORKING"), target="/moved"), "PUSH-010") == []
+        assert said(moved + deliver(status("COMPLETED"), target="/moved"), "PUSH-010") == ["ERROR?"]
 
     def test_attempts_with_long_pauses(self) -> None:
         """The next one is awaited four times as long as the last pause."""
@@ -348,6 +383,17 @@ class TestOrder:
         slow = deliver(status("COMPLETED"), seconds=3)
         assert said(run_together(slow, AGAIN, after=300 * MS), "PUSH-012") == []
         assert said(run_together(slow, AGAIN, after=1500 * MS), "PUSH-012") == ["WARNING?"]
+
+    def test_other_bodies(self) -> None:
+        """A body that is no event has no order, nor has a Message."""
+        ended = created(**TOKEN) + deliver(status("COMPLETED"), headers=GOOD)
+        assert said(ended + deliver({"event": "task.updated"}, headers=GOOD), "PUSH-012") == []
+        assert said(ended + deliver(agent_reply(taskId="t1", contextId="c1"), headers=GOOD), "PUSH-012") == []
+
+    def test_a_task_that_goes_on_after_its_end(self) -> None:
+        """That is another fault."""
+        again = rpc("SendMessage", send(taskId="t1"), snapshot("WORKING", second=9), id=5)
+        assert said(BEGUN + deliver(status("COMPLETED")) + again + AGAIN, "PUSH-012") == []
 
     def test_attempts_out_of_order(self) -> None:
         """A retry is information, a duplicate is another rule."""

@@ -12,6 +12,8 @@ Layers, from top to bottom. A module imports only modules of its own layer and o
 
 - `tcp_connection`: the bytes of a TCP connection in order
 
+- `exported_data`: decrypted data that tshark exports
+
 - `tcp_segment`: the segment in a packet
 
 - `packet_file`: the packets of a pcap or pcapng file

@@ -1,6 +1,7 @@
 """One entry of a HAR file as the records of a connection of its own.
 
-Members that begin with an underscore are extensions: `_a2a` of `a2a-inspect export har`, `_error`, `_encoding`.
+Members that begin with an underscore are extensions: `_a2a` of `a2a-inspect export har`, `_error`, `_encoding`,
+`_eventSourceMessages` of Chromium.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _MS = 1_000_000
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d+))?\s*(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _BLOCK = re.compile(rb".*?(?:\r\n\r\n|\n\n|\r\r|\Z)", re.DOTALL)
 """An event of an event stream with its empty line."""
+_DATA_LINE = re.compile(rb"^data(?::|$)", re.MULTILINE)
 _BODILESS_TYPES = frozenset({"stylesheet", "script", "image", "font", "media", "manifest", "websocket"})
 """Values of `_resourceType` that browsers write for other things than calls."""
 _CLIENT_ENDS = ("client", "net::ERR_ABORTED")
@@ -54,6 +56,8 @@ class HarCall:
     def _read(self, entry: Any, creator: str) -> None:
         request, response = entry["request"], entry["response"]
         self._creator = creator
+        self.ended = 0
+        """Time of its end, ns."""
         ours = (entry.get("_a2a") or {}) if creator == _OURS else {}
         self.started = parse_time(ours.get("started") or entry["startedDateTime"])
         url = urlsplit(request["url"])
@@ -82,11 +86,25 @@ class HarCall:
         size = content.get("size") or 0
         self._missing = size if content.get("text") is None and isinstance(size, int) and size > 0 else 0
         self._frame_times = _frame_times(ours)
+        self._is_rebuilt = False
+        """Whether the body was made of the events that Chromium lists, because the file lacks it."""
+        if messages := entry.get("_eventSourceMessages"):
+            self._read_event_messages(messages)
         # Without `_a2a` nothing says when a client of a stream ended its side: as soon as it had sent its last message.
         first_end = ours.get("half_close")
         self._half_closes = not ours or first_end == "client" or not (first_end or self._is_cut)
         ends = (each for each in ours.get("frames") or () if (each["kind"], each["direction"]) == ("end", "to_agent"))
         self._half_closed = next((parse_time(each["at"]) for each in ends), 0)
+
+    def _read_event_messages(self, messages: Any) -> None:
+        """Take the times of events from Chromium, and the events themselves if the body is missing."""
+        times = [int(each["time"] * 1_000_000) * 1000 for each in messages]
+        if not self._response_body:
+            self._response_body = b"".join(map(_event_block, messages))
+            self._is_rebuilt, self._missing = True, 0
+            self.lacks.add("bytes of event streams: some are made of their events, and their end is unknown")
+        self.ended = max((self.ended, *times))
+        self._frame_times = self._frame_times[0], _block_times(self._response_body, times)
 
     def _read_times(self, entry: Any) -> None:
         timings = {
@@ -94,11 +112,11 @@ class HarCall:
             for name, value in (entry.get("timings") or {}).items()
         }
         before = sum(timings.get(name, 0) for name in ("blocked", "dns", "connect"))
-        self._sent = self.started + before
+        # The start of an entry of mitmproxy is that of the request: it has connected to the server before.
+        self._sent = self.started + (0 if self._creator == _MITMPROXY else before)
         self._request_ended = self._sent + timings.get("send", 0)
         self._answered = self._request_ended + timings.get("wait", 0)
         self.ended = self._answered + timings.get("receive", 0)
-        """Time of its end, ns."""
 
     def _body(self, content: Any, encoding: object, fields: Fields) -> bytes:
         text = content.get("text")
@@ -152,7 +170,7 @@ class HarCall:
             yield up, max(last, self._half_closed), writer.write_request_data(b"", is_end=True)
         if not self._status:
             return
-        is_whole = not (self._missing or self._is_cut)
+        is_whole = not (self._missing or self._is_cut or self._is_rebuilt)
         fields, size = _without_coding(self._response_fields), len(self._response_body) if is_whole else -1
         if not is_whole:
             fields = [each for each in fields if not _is_length(each, up_to=len(self._response_body))]
@@ -176,7 +194,7 @@ class HarCall:
         if not self._is_grpc and "text/event-stream" in _value(self._response_fields, "content-type"):
             parts = [part for part in _BLOCK.findall(body) if part]
         if len(parts) == len(times):
-            return [(min(at, self.ended), part) for at, part in zip(times, parts, strict=True)]
+            return [(max(begin, min(at, self.ended)), part) for at, part in zip(times, parts, strict=True)]
         if len(parts) == 1:
             return [(end, parts[0])]
         if parts:
@@ -199,12 +217,12 @@ class HarCall:
                 yield Chunk(number, ChunkKind.DATA, side, at, self._writer.reset_stream())
             else:
                 yield Chunk(number, ChunkKind.RESET, side, at)
-        elif not self._status or self._missing or lacks_trailers:
+        elif not self._status or self._missing or lacks_trailers or self._is_rebuilt:
             if not self._status:
                 self.lacks.add("some responses")
             elif self._missing:
                 self.lacks.add("some bodies: let the program that writes the file include contents")
-            else:
+            elif lacks_trailers:
                 self.lacks.add("trailers: no gRPC call has its status")
             yield Chunk(number, ChunkKind.LOST, down, at, b'{"bytes":%d}' % self._missing)
         else:
@@ -230,6 +248,25 @@ def _frame_times(ours: Any) -> tuple[list[int], list[int]]:
         if frame["kind"] in _BODY_KINDS:
             found[frame["direction"] == "to_client"].append(parse_time(frame["at"]))
     return found
+
+
+def _event_block(message: Any) -> bytes:
+    """Return an event of an event stream, from a member of `_eventSourceMessages`."""
+    lines = [f"event: {message['eventName']}"] if message["eventName"] != "message" else []
+    lines += [f"id: {message['eventId']}"] if message["eventId"] else []
+    lines += [f"data: {line}" for line in str(message["data"]).split("\n")]
+    return "\n".join([*lines, "", ""]).encode("utf-8", "surrogatepass")
+
+
+def _block_times(body: bytes, times: list[int]) -> list[int]:
+    """Return the time of each block of an event stream; a comment has that of the event before it. The result is empty
+    if the events are not those of `times`."""
+    found: list[int] = []
+    count = 0
+    for block in filter(None, _BLOCK.findall(body)):
+        count += _DATA_LINE.search(block) is not None
+        found.append(times[min(max(count, 1), len(times)) - 1])
+    return found if count == len(times) else []
 
 
 _BODY_KINDS = frozenset({"request", "response", "event", "error", "comment", "other", "undecodable"})

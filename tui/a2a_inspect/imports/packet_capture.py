@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
+from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, ExportedData
 from a2a_inspect.imports.packet_file import DamagedFile, read_packets
 from a2a_inspect.imports.tcp_connection import TcpConnection, TcpRecord
 from a2a_inspect.imports.tcp_segment import Segment, UnreadPacket, read_segment
@@ -24,7 +25,7 @@ _TLS_RECORD = b"\x16\x03"
 _MAX_NAMED = 16
 """Servers that the session lists."""
 _CAPTURE_HINT = "capture whole packets of the agent's port: tcpdump -i any -s 0 -w FILE.pcap 'tcp port 8000'"
-_TLS_HINT = "let the proxy read TLS: a2a-proxy run -- COMMAND, or --listen :9000 --tls"
+_TLS_HINT = "decrypt the capture with tshark and a key log (a2a-inspect help import), or record with: a2a-proxy run"
 
 
 class PacketCapture:
@@ -136,11 +137,13 @@ class PacketCapture:
             self._unfinished += 1
 
     def _read_segments(self) -> Iterator[Segment]:
+        exported = ExportedData()
         with self._path.open("rb") as stream:
             try:
                 for packet in read_packets(stream):
                     try:
-                        segment = read_segment(packet)
+                        is_exported = packet.link_type == EXPORTED_LINK_TYPE
+                        segment = exported.read_segment(packet) if is_exported else read_segment(packet)
                     except UnreadPacket as why:
                         self._unread[str(why)] += 1
                         continue

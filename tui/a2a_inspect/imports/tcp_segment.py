@@ -63,7 +63,7 @@ def read_segment(packet: Packet) -> Segment | None:
         if isinstance(found, IP) and found.p == socket.IPPROTO_TCP:
             raise UnreadPacket("packets that were cut within their headers")
         return None
-    source, destination = (_format_host(each) for each in (found.src, found.dst))
+    source, destination = (format_host(each) for each in (found.src, found.dst))
     return Segment(
         at=packet.at,
         source=f"{source}:{tcp.sport}",
@@ -92,7 +92,8 @@ def _find_ip(packet: Packet) -> Any:
         return None
 
 
-def _format_host(address: bytes) -> str:
+def format_host(address: bytes) -> str:
+    """Return an IP address as text; IPv6 in brackets. Raises ValueError."""
     if len(address) == 4:
         return socket.inet_ntop(socket.AF_INET, address)
     return f"[{socket.inet_ntop(socket.AF_INET6, address)}]"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
+import tomllib
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -26,6 +27,7 @@ DOCUMENTS = {
     "recordings/README.md": "samples.md",
 }
 """A document of the repository -> its page of the site."""
+_WITHOUT_MENU = "---\nhide: [navigation]\n---\n"
 PICTURES = ROOT / "tests/inspect/pictures"
 
 _LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
@@ -34,7 +36,9 @@ _ESCAPED_PIPE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Show the choice of a version, whose list `mike` writes, only if `mike` builds the site."""
+    """Set the address of the site, and show the choice of a version only if `mike`, which writes their list, builds."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    config.site_url = project["urls"]["Documentation"].rstrip("/") + "/"
     if "MIKE_DOCS_VERSION" in os.environ:
         config.extra["version"] = {"provider": "mike"}
     return config
@@ -43,7 +47,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the documents of the repository."""
     for document, page in DOCUMENTS.items():
-        files.append(File.generated(config, page, content=(ROOT / document).read_text("utf-8")))
+        text = (ROOT / document).read_text("utf-8")
+        files.append(File.generated(config, page, content=_WITHOUT_MENU + text if page == "index.md" else text))
     return files
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from a2a_proxy.model.event import Event, Part
 from a2a_proxy.model.exchange import Dialect
-from a2a_proxy.model.frame import Frame, FrameKind
+from a2a_proxy.model.frame import EVENT_WRAPPERS, Frame, FrameKind
 from a2a_proxy.protocol.event import decode_payload, event_from_json, normalise_event
 from a2a_proxy.protocol.schema import JSON
 
@@ -113,10 +113,9 @@ def _event_of_frame(frame: Frame, dialect: Dialect, operation: str) -> tuple[Eve
             inner = {"message": inner}
         return event_from_json(inner), _part_of_media(media)
     value = normalise_event(frame.payload, frame.schema, dialect, operation, frame.kind)
-    return event_from_json({name: value[name] for name in _EVENT_MEMBERS if isinstance(value.get(name), dict)}), None
-
-
-_EVENT_MEMBERS = ("message", "task", "statusUpdate", "artifactUpdate")
+    return event_from_json(
+        {name: value[name] for name in EVENT_WRAPPERS.values() if isinstance(value.get(name), dict)}
+    ), None
 
 
 def _part_of_media(media: Any) -> Part | None:

@@ -8,17 +8,17 @@ from typing import Any
 from google.protobuf.message import Message
 
 from a2a_proto import ParseError, RenderError, from_dict, parse
+from a2a_proto.shapes.protobuf_shapes import timestamp_members
 from a2a_proxy.model.exchange import Binding, Dialect
+from a2a_proxy.model.frame import EVENT_WRAPPERS
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, Operation, message_names
 from a2a_proxy.protocol.schema import MEDIA_SCHEMA_SET, schema_of, schema_set_of, split_schema
 from a2a_proxy.replay.convert.requests import convert_request
 from a2a_proxy.replay.convert.responses import convert_answer
 
-_EVENT_MEMBERS = frozenset({"task", "message", "statusUpdate", "artifactUpdate"})
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?")
 _MAX_DEPTH = 100
 """Maximum nesting of JSON. Protobuf allows this many messages, and JSON in a part takes two of them for each level."""
-_TIMESTAMP_FIELDS = frozenset({"timestamp", "statusTimestampAfter"})
 
 
 def encode_answer(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
@@ -47,7 +47,8 @@ def _encode_message(value: Any, schema: str, wrapper: str) -> bytes:
         return b""
     if not isinstance(value, dict):
         raise RenderError(f"this is not a {schema}")
-    if schema.endswith(f"@{MEDIA_SCHEMA_SET}") and (wrapper == "message" or set(value) & _EVENT_MEMBERS):
+    wraps = wrapper == "message" or any(name in value for name in EVENT_WRAPPERS.values())
+    if schema.endswith(f"@{MEDIA_SCHEMA_SET}") and wraps:
         value = value if wrapper == "message" and "message" not in value else {wrapper: value}
     line, name = split_schema(schema)
     data: bytes = from_dict(line, name, _add_zones(value), lenient=True).SerializeToString(deterministic=True)  # type: ignore[arg-type]
@@ -63,7 +64,7 @@ def _add_zones(value: Any, depth: int = 0) -> Any:
     if not isinstance(value, dict):
         return value
     return {
-        name: _add_zone(item) if name in _TIMESTAMP_FIELDS else _add_zones(item, depth + 1)
+        name: _add_zone(item) if name in timestamp_members() else _add_zones(item, depth + 1)
         for name, item in value.items()
     }
 

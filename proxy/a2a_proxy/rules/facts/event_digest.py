@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind
 from a2a_proxy.rules.context import RuleContext
 
 _DIGEST_SIZE = 8
@@ -59,13 +59,10 @@ def _compute_digest(context: RuleContext) -> str:
     return _hash_value([*about, _canonical_text(message.get("messageId")), _sorted_parts(message.get("parts"))])
 
 
-_WRAPPER_NAMES = {EventKind.STATUS: "statusUpdate", EventKind.ARTIFACT: "artifactUpdate"}
-
-
 def _canonical_update(context: RuleContext) -> dict[str, Any]:
     """Return the update in its 1.0 form, without converting it if it already has that form (the usual case)."""
     if context.is_v1 and isinstance(body := context.body, dict):
-        update = body.get(_WRAPPER_NAMES[context.frame.event])
+        update = body.get(EVENT_WRAPPERS[context.frame.event])
         if isinstance(update, dict) and "taskId" in update:
             return update
     return context.object

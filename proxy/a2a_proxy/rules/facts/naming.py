@@ -6,7 +6,7 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Actor
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, Frame, FrameKind
 
 _REDACTION_PREFIX = "redacted-"
 _EVENT_PHRASES = {
@@ -15,7 +15,6 @@ _EVENT_PHRASES = {
     EventKind.STATUS: "a status update",
     EventKind.ARTIFACT: "an artifact update",
 }
-_EVENT_MEMBERS = {EventKind.TASK: "task.", EventKind.STATUS: "statusUpdate.", EventKind.ARTIFACT: "artifactUpdate."}
 
 
 def are_different(one: str, other: str) -> bool:
@@ -40,7 +39,7 @@ def object_prefix(frame: Frame, v1: bool, operation: str) -> str:
     returned by GetTask or CancelTask.
     """
     wraps = v1 and operation not in ("GetTask", "CancelTask")
-    return _EVENT_MEMBERS.get(frame.event, "message.") if wraps else ""
+    return f"{EVENT_WRAPPERS.get(frame.event, 'message')}." if wraps else ""
 
 
 _KIND_NAMES = {

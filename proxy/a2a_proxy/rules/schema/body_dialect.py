@@ -6,6 +6,7 @@ from typing import Any
 
 from a2a_proto.shapes.shape import Family
 from a2a_proxy.model.exchange import Dialect, Exchange
+from a2a_proxy.model.frame import EVENT_WRAPPERS
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.rules.define.conditions import ENVELOPE
 from a2a_proxy.rules.schema.walk import EVENTS_0_3
@@ -13,7 +14,6 @@ from a2a_proxy.rules.schema.walk import EVENTS_0_3
 _NEW_DIALECTS = (Dialect.V1_0, Dialect.V1_1)
 _OLD_DIALECTS = (Dialect.V0_1, Dialect.V0_2, Dialect.V0_3)
 _OLDEST_DIALECTS = (Dialect.V0_1, Dialect.VENDOR)
-_WRAPPER_NAMES = ("task", "message", "statusUpdate", "artifactUpdate")
 
 
 def client_dialect(exchange: Exchange, params: Any) -> Family | None:
@@ -65,7 +65,7 @@ def answer_dialect(value: Any) -> Family | None:
         return None if value["kind"] == "task" and _has_new_state(value) else Family.OLD
     return (
         Family.NEW
-        if any(isinstance(value.get(name), dict) for name in _WRAPPER_NAMES) and not _is_bare_object(value)
+        if any(isinstance(value.get(name), dict) for name in EVENT_WRAPPERS.values()) and not _is_bare_object(value)
         else None
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from a2a_proto.shapes.json_0_3 import EVENT_SHAPES
 from a2a_proto.shapes.shape import Family, Grammar, JsonKind, ObjectShape, ShapeMember
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.schema.fault import FaultKind, SchemaFault, format_value
@@ -22,12 +23,7 @@ _SHARED_SHAPES = frozenset(("history", "timeline", "messageUpdate"))
 _FILE_SHAPES = frozenset(("File", "FilePart"))
 _FILE_HOLDS = ("bytes", "uri", "fileWithBytes", "fileWithUri", "file_with_bytes", "file_with_uri")
 _PART_SHAPES = {"text": "PartText", "file": "PartFile", "data": "PartData"}
-EVENTS_0_3 = {
-    "task": "Task",
-    "message": "Message",
-    "status-update": "StatusUpdate",
-    "artifact-update": "ArtifactUpdate",
-}
+EVENTS_0_3 = {kind: shape for kind, (shape, _) in EVENT_SHAPES.items()}
 """Maps `kind` of 0.2 and 0.3 to the shape."""
 
 

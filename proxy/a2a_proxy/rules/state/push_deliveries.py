@@ -17,13 +17,17 @@ from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.credentials import Credential, find_credentials
 from a2a_proxy.rules.facts.naming import event_phrase
 from a2a_proxy.rules.facts.partial_decode import parse_timestamp
+from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
 from a2a_proxy.rules.state.push_receivers import PushReceiver, active_receivers, learn_receivers, url_key
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import SessionState
-from a2a_proxy.rules.state.state_sequence import TERMINAL
+from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS, TERMINAL
 
 TOKEN_HEADER = "x-a2a-notification-token"
 WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
+GRACE = 10_000_000_000
+"""Time for which a configuration still counts after its deletion, and within which its creation is answered, ns."""
+_TASK_EVENTS = frozenset({EventKind.TASK, EventKind.STATUS, EventKind.ARTIFACT})
 _SECOND_NS = 1_000_000_000
 _SENT_NOTE, _HELD_NOTE = "push deliveries", "push deliveries held"
 _READ, _NOTED, _JUDGED, _ATTEMPT_NOTE = "delivery", "delivery noted", "deliveries judged", "push attempt"
@@ -50,6 +54,8 @@ class Delivery(msgspec.Struct, frozen=True):
     """Host from which it was sent."""
     digest: str
     """Digest of the body; if it is not known completely, another value for each delivery."""
+    is_whole: bool
+    """Whether the body is known completely."""
     event: int
     state: int
     generation: int
@@ -143,7 +149,7 @@ def _read_frame(context: RuleContext) -> Delivery:
     frame, exchange, body = context.frame, context.exchange, context.value
     body = body if isinstance(body, dict) else {}
     members = [name for name in WRAPPERS if isinstance(body.get(name), dict)]
-    whole = frame.payload and not frame.truncated
+    is_whole = bool(frame.payload) and not frame.truncated
     return Delivery(
         task_id=frame.task_id,
         url=delivery_url(exchange),
@@ -152,7 +158,8 @@ def _read_frame(context: RuleContext) -> Delivery:
         seq=frame.seq,
         started=exchange.started,
         source=context.record.client,
-        digest=blake2b(frame.payload, digest_size=8).hexdigest() if whole else f"#{exchange.id}",
+        digest=blake2b(frame.payload, digest_size=8).hexdigest() if is_whole else f"#{exchange.id}",
+        is_whole=is_whole,
         event=int(frame.event),
         state=frame.state,
         generation=frame.generation,
@@ -228,7 +235,7 @@ def _newest_event(delivery: Delivery, before: NewestEvent | None) -> NewestEvent
 
 def is_older(delivery: Delivery, newest: NewestEvent) -> bool:
     """Whether the event is older than an event delivered before, by generation, state or timestamp."""
-    if delivery.event == EventKind.MESSAGE:
+    if delivery.event not in _TASK_EVENTS:
         return False
     if delivery.generation > 0 and newest["generation"] > 0:
         return delivery.generation < newest["generation"]
@@ -244,13 +251,12 @@ def sent_events(session: SessionState, task_id: str, url: str) -> SentEvents | N
     return found
 
 
-def is_delivered_elsewhere(session: SessionState, delivery: Delivery) -> bool:
-    """Whether the same body was also delivered to another URL for the same task."""
+def is_delivered_elsewhere(session: SessionState, task_id: str, url: str, digest: str) -> bool:
+    """Whether a body was also delivered to another URL for the same task."""
     all_sent: dict[str, SentEvents] = session.notes.get(_SENT_NOTE, {})
-    own = f"{delivery.task_id} {delivery.url}"
+    own = f"{task_id} {url}"
     return any(
-        key != own and key.startswith(f"{delivery.task_id} ") and delivery.digest in sent["attempts"]
-        for key, sent in all_sent.items()
+        key != own and key.startswith(f"{task_id} ") and digest in sent["attempts"] for key, sent in all_sent.items()
     )
 
 
@@ -318,12 +324,29 @@ def _match_frame(context: RuleContext) -> list[MatchedDelivery]:
     receivers = active_receivers(context.session, delivery.task_id, delivery.url)
     if receivers:
         return [MatchedDelivery(delivery, receivers, is_current=True)]
+    if not delivery.task_id or not has_open_request(context.session, delivery):
+        return []
     held: dict[str, list[str]] = context.session.notes.setdefault(_HELD_NOTE, {})
-    if delivery.task_id:
-        held[delivery.task_id] = [*held.pop(delivery.task_id, []), delivery.encode()][-_MAX_HELD:]
-        if len(held) > _MAX_HELD_TASKS:
-            del held[next(iter(held))]
+    held[delivery.task_id] = [*held.pop(delivery.task_id, []), delivery.encode()][-_MAX_HELD:]
+    if len(held) > _MAX_HELD_TASKS:
+        del held[next(iter(held))]
     return []
+
+
+def has_open_request(session: SessionState, delivery: Delivery) -> bool:
+    """Whether a request without an answer may have created the task, or may have set a configuration for it."""
+    task = owner_task(session, delivery.task_id)
+    is_known = task is not None and task.created_by
+    for each in session.exchange_records.values():
+        request = each.request
+        named = request.task_id if request is not None else ""
+        if each.answers or each.started > delivery.started + GRACE or named not in ("", delivery.task_id):
+            continue
+        sends = each.operation in SENDING_OPERATIONS
+        may_set = request is None or request.truncated or may_have_push_config(request.payload)
+        if each.operation == CREATE_CONFIG or (sends and (may_set or not is_known)):
+            return True
+    return False
 
 
 def _release_held(context: RuleContext) -> list[MatchedDelivery]:

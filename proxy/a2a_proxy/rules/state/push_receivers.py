@@ -132,7 +132,7 @@ def learn_receivers(context: RuleContext) -> None:
         return
     elif operation == DELETE_CONFIG:
         _learn_deletion(context)
-    else:
+    elif operation in (GET_CONFIG, LIST_CONFIGS):
         _learn_shown_configs(context)
 
 

@@ -16,6 +16,7 @@ from a2a_proxy.rules.examples.script import MS, Script
 from a2a_proxy.rules.state.push_deliveries import (
     Attempt,
     is_acknowledged,
+    is_delivered_elsewhere,
     note_delivery,
     note_outcome,
     sent_events,
@@ -52,7 +53,7 @@ _LEAVING_CLIENTS = frozenset({"client cancel", "client gone"})
 def unacknowledged(context: RuleContext) -> Iterator[RuleFinding]:
     """The last attempt to deliver an event is answered with another status than 2xx, or not at all. An attempt is the
     last if none follows within 60 s, or within four times the previous pause. Reported as a warning if the agent did
-    not wait for the answer.
+    not wait for the answer. A redirection is not judged if the agent followed it.
 
     The event is lost to the receiver, unless the agent tries again later. The receiver must answer 2xx once it has the
     event, and should process it afterwards.
@@ -89,6 +90,8 @@ def _check_last_attempt(context: RuleContext) -> Iterator[RuleFinding]:
     sent = sent_events(context.session, task_id, url)
     attempts = sent["attempts"].get(digest, []) if sent is not None else []
     if not attempts or attempts[-1]["exchange"] != context.record.id:
+        return
+    if 300 <= attempts[-1]["status"] < 400 and is_delivered_elsewhere(context.session, task_id, url, digest):
         return
     yield RuleFinding(summary=told, severity=Severity.WARNING if told.startswith("the agent") else None)
 

@@ -50,7 +50,7 @@ def other_body(context: RuleContext) -> Iterator[RuleFinding]:
     """
     for match in matched_deliveries(context):
         delivery = match.delivery
-        if len(delivery.members) == 1 or not all(each["is_v1"] for each in match.receivers):
+        if len(delivery.members) == 1 or not delivery.is_whole or not all(each["is_v1"] for each in match.receivers):
             continue
         if delivery.members:
             told = f"the body has {' and '.join(f'`{each}`' for each in delivery.members)}, it must have one of them"

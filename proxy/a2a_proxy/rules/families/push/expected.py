@@ -13,12 +13,14 @@ from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, rpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
-from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
+from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.push_configs import DELETE_CONFIG
 from a2a_proxy.rules.state.push_deliveries import (
+    GRACE,
     Delivery,
     SentEvents,
     decode_delivery,
+    has_open_request,
     is_acknowledged,
     is_delivered_elsewhere,
     matched_deliveries,
@@ -40,10 +42,8 @@ from a2a_proxy.rules.state.push_receivers import (
     receivers_of,
 )
 from a2a_proxy.rules.state.records import TaskRecord
-from a2a_proxy.rules.state.state_sequence import INTERRUPTED, SENDING_OPERATIONS, TERMINAL
+from a2a_proxy.rules.state.state_sequence import INTERRUPTED, TERMINAL
 
-GRACE = 10
-"""Seconds for which a configuration still counts after its deletion, and within which its creation is answered."""
 DELIVERY_WAIT = 30
 """Seconds within which a terminal or interrupted state is delivered."""
 _SECOND_NS = 1000 * MS
@@ -88,15 +88,14 @@ def not_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     note_delivery(context)
     delivery = read_delivery(context)
     if delivery.task_id and not _is_asked_for(context, delivery):
-        context.schedule_due(GRACE, delivery.encode())
+        context.schedule_due(GRACE / 1e9, delivery.encode())
     yield from ()
 
 
 def _is_asked_for(context: RuleContext, delivery: Delivery) -> bool:
     """Whether a configuration of the task may have asked for the delivery."""
     return any(
-        is_same_receiver(each, delivery.url)
-        and (not each["until"] or delivery.started - each["until"] <= GRACE * _SECOND_NS)
+        is_same_receiver(each, delivery.url) and (not each["until"] or delivery.started - each["until"] <= GRACE)
         for each in receivers_of(context.session, delivery.task_id)
     )
 
@@ -107,7 +106,7 @@ def _check_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     if _is_asked_for(context, delivery):
         return
     task = owner_task(session, delivery.task_id)
-    if _has_open_request(context, delivery, task):
+    if has_open_request(session, delivery):
         waited = (context.at - delivery.started) / 1e9
         if waited < _MAX_WAIT:
             context.schedule_due(waited, context.due_note)
@@ -120,28 +119,11 @@ def _check_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     if deleted:
         seconds = (delivery.started - deleted[-1]["until"]) / 1e9
         told = f"the push configuration was deleted {seconds:.0f} s before the delivery"
-    elif is_delivered_elsewhere(session, delivery):
+    elif is_delivered_elsewhere(session, delivery.task_id, delivery.url, delivery.digest):
         return
     else:
         told = "no push configuration of the task has the URL of the delivery"
     yield RuleFinding(summary=told, seq=delivery.seq, track=delivery.record)
-
-
-def _has_open_request(context: RuleContext, delivery: Delivery, task: TaskRecord | None) -> bool:
-    """Whether a request without an answer may have created the task, or may have set a configuration for it."""
-    for each in context.session.exchange_records.values():
-        request = each.request
-        named = request.task_id if request is not None else ""
-        if each.answers or each.started > delivery.started + GRACE * _SECOND_NS or named not in ("", delivery.task_id):
-            continue
-        if each.operation in SENDING_OPERATIONS and (task is None or not task.created_by):
-            return True
-        if each.operation == CREATE_CONFIG or (
-            each.operation in SENDING_OPERATIONS
-            and (request is None or request.truncated or may_have_push_config(request.payload))
-        ):
-            return True
-    return False
 
 
 @rule(

@@ -68,6 +68,9 @@ def out_of_order(context: RuleContext) -> Iterator[RuleFinding]:
         return
     if not 0 < newest["closed"] <= delivery.started and delivery.started - newest["started"] < _SECOND_NS:
         return
+    task = owner_task(context.session, delivery.task_id)
+    if newest["state"] in TERMINAL and task is not None and task.state not in TERMINAL:
+        return  # the agent has continued the task after its end
     yield RuleFinding(
         summary=f"{_describe_order(noted, newest)}, delivered before in #{newest['exchange']}",
         severity=Severity.INFO if noted.earlier else None,

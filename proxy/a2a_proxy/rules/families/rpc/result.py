@@ -7,7 +7,7 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind, FrameKind
+from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, FrameKind
 from a2a_proxy.protocol.json_summary import rename_to_camel
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, ResponseKind
 from a2a_proxy.rules.context import RuleContext
@@ -21,7 +21,7 @@ from a2a_proxy.rules.schema.fault import FaultKind
 
 Json = dict[str, Any]
 
-_EVENT_MEMBERS = frozenset({"task", "message", "statusUpdate", "artifactUpdate", "messageUpdate"})
+_EVENT_MEMBERS = frozenset({*EVENT_WRAPPERS.values(), "messageUpdate"})
 _TASK_MEMBERS = frozenset({"id", "status"})
 _MESSAGE_MEMBERS = frozenset({"messageId", "parts", "role"})
 _LIST_MEMBERS = frozenset({"tasks", "nextPageToken", "pageSize", "totalSize"})

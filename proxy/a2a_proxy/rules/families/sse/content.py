@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.frame import EVENT_WRAPPERS, EventKind, Frame, FrameKind
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import HTTP, JSONRPC, REST, Dialects, EvidenceScope, FrameFlag
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -21,7 +21,7 @@ from a2a_proxy.rules.schema.fault import FaultKind
 from a2a_proxy.rules.state.session_state import rule_dialect
 
 _STREAM_PATH = "/message:stream"
-_WRAPPERS = ("task", "message", "statusUpdate", "artifactUpdate")
+_WRAPPERS = tuple(EVENT_WRAPPERS.values())
 _DRAFT_MEMBERS = ("messageUpdate",)
 """Members defined by proposals (manual/protocol.md "Fields of the live proposals")."""
 _UNREADABLE_KINDS: Any = object()

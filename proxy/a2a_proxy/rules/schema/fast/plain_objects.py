@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
 
+from a2a_proto.shapes.json_0_3 import EVENT_SHAPES
 from a2a_proto.shapes.shape import Grammar, JsonKind, ShapeMember, camel_case
 
 PLAIN_MEMBERS = {
@@ -30,8 +31,7 @@ PLAIN_MEMBERS = {
 without which the object is not plain, besides the required ones.
 """
 PLAIN_MEMBERS_0_3 = PLAIN_MEMBERS | {
-    "StatusUpdate": PLAIN_MEMBERS["TaskStatusUpdateEvent"],
-    "ArtifactUpdate": PLAIN_MEMBERS["TaskArtifactUpdateEvent"],
+    **{old: PLAIN_MEMBERS[new] for old, new in EVENT_SHAPES.values()},
     "SendParams": PLAIN_MEMBERS["SendMessageRequest"],
     "SendConfiguration": PLAIN_MEMBERS["SendMessageConfiguration"],
     "IdParams": PLAIN_MEMBERS["GetTaskRequest"],
