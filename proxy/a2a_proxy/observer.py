@@ -48,6 +48,10 @@ _CARD_EVENT, _STATUS, _EVENT = EventKind.CARD, EventKind.STATUS, FrameKind.EVENT
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
 _REDACTION_GROUP = 8
 """Frames whose payloads are searched for secrets in one pass."""
+_OWN_ANSWER = -1
+"""The place of a fault that made the proxy respond: it concerns the next frame of the proxy."""
+_MAX_MARKS = 10_000
+"""Faults of one connection whose events have not been decoded; the oldest is forgotten first."""
 
 
 class _EditRecord(msgspec.Struct, frozen=True):
@@ -56,6 +60,8 @@ class _EditRecord(msgspec.Struct, frozen=True):
     kind: str = ""
     after: str = ""
     stream: int = 0
+    offset: int = 0
+    note: str = ""
 
 
 class _ObservedConnection:
@@ -80,6 +86,19 @@ class _ObservedConnection:
         """The kind detected before the decoders were lost; empty if they were not lost."""
         self.counters: dict[str, int] = {}
         """The counters of the lost decoders."""
+        self.marks: list[tuple[int, str]] = []
+        """Faults that concern events of the agent: a byte of the event, and the note for its frame."""
+
+    def mark_frame(self, frame: Frame) -> Frame:
+        """Return a frame with the notes of the faults that concern it."""
+        if frame.direction is Direction.TO_AGENT:
+            return frame
+        begin, end = (_OWN_ANSWER, _OWN_ANSWER + 1) if frame.ours else (frame.start, frame.end)
+        notes = [note for place, note in self.marks if begin <= place < end]
+        if not notes:
+            return frame
+        self.marks = [each for each in self.marks if not begin <= each[0] < end]
+        return msgspec.structs.replace(frame, note="; ".join(filter(None, (frame.note, *notes))))
 
     @classmethod
     def adopt_recorded(cls, known: Connection, shared: SessionContext) -> _ObservedConnection:
@@ -133,6 +152,7 @@ class _ObservedConnection:
             "kind": self.kind,
             "counters": dict(self.counters),
             "upstream_tls": msgspec.to_builtins(self.upstream_tls),
+            "marks": [list(mark) for mark in self.marks],
         }
 
     @classmethod
@@ -150,6 +170,7 @@ class _ObservedConnection:
         connection.counters = dict(state["counters"])
         saved = state.get("upstream_tls")  # older versions saved none
         connection.upstream_tls = None if saved is None else msgspec.convert(saved, TlsFacts)
+        connection.marks = [(place, note) for place, note in state.get("marks", ())]
         return connection
 
 
@@ -245,7 +266,7 @@ class Observer:
             self._close_connection(connection, chunk, out)
         elif kind is ChunkKind.EDIT:
             self.edits += 1
-            self._apply_edit_record(connection, chunk)
+            self._apply_edit_record(connection, chunk, out)
         elif kind is ChunkKind.PASSED:
             passed = msgspec.json.decode(chunk.data, type=PassedFacts)
             connection.bytes[chunk.direction] += passed.bytes
@@ -255,9 +276,18 @@ class Observer:
         elif connection.wire.stdio is not None:
             self._apply_process_record(connection, connection.wire.stdio, chunk, out)
 
-    def _apply_edit_record(self, connection: _ObservedConnection, chunk: Chunk) -> None:
-        """Keep the `traceparent` that the proxy sent for a call: the trace continues there. Recorded once per call."""
+    def _apply_edit_record(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
+        """Keep the `traceparent` that the proxy sent for a call: the trace continues there. Recorded once per call.
+        Keep the faults that concern the next bytes, and end an exchange that a fault has ended."""
         edit = msgspec.json.decode(chunk.data, type=_EditRecord)
+        if edit.kind == "fault":
+            connection.marks = [*connection.marks, (edit.offset, edit.note)][-_MAX_MARKS:]
+            if edit.stream:
+                connection.conversation.expect_fault_end(edit.stream)
+        elif edit.kind == "fault-end":
+            frames: list[Frame | Finding] = []
+            connection.conversation.end_by_fault(edit.stream, edit.note, chunk.at, frames)
+            self._take_conversation(connection, frames, out)
         exchange = (
             connection.conversation.set_sent_traceparent(edit.stream, edit.after)
             if edit.kind == "traceparent"
@@ -306,7 +336,8 @@ class Observer:
     def _decode_data(self, connection: _ObservedConnection, chunk: Chunk, out: list[Observation]) -> None:
         connection.bytes[chunk.direction] += len(chunk.data)
         events: list[WireEvent] = []
-        connection.wire.feed(chunk.direction, chunk.data, chunk.at, events)
+        feed = connection.wire.feed if chunk.kind is _DATA else connection.wire.feed_ours
+        feed(chunk.direction, chunk.data, chunk.at, events)
         if events:
             connection.conversation.ours = chunk.kind is _OURS
             self._feed_conversation(connection, events, out)
@@ -374,6 +405,12 @@ class Observer:
                 connection.how = connection.how or f"{who} goaway"
         frames: list[Frame | Finding] = []
         connection.conversation.feed(events, frames)
+        self._take_conversation(connection, frames, out)
+
+    def _take_conversation(
+        self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
+    ) -> None:
+        """Deliver frames of a conversation, and the exchanges that have ended."""
         if frames:
             self._deliver_frames(connection, frames, out)
         for exchange in connection.conversation.pop_closed_exchanges():
@@ -430,6 +467,8 @@ class Observer:
             if type(frame) is not Frame:
                 out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
                 continue
+            if connection.marks:
+                frame = connection.mark_frame(frame)
             raw = frame
             if frame.event is _CARD_EVENT:
                 if exchange is not None and not frame.ours:
@@ -463,6 +502,10 @@ class Observer:
         held, self._held_for_rules = self._held_for_rules, None
         if held:
             self._rules.judge_block(held, out)
+
+    def pop_new_receivers(self) -> list[str]:
+        """Return the receivers of push notifications that clients configured since the last call, redacted."""
+        return [self._redactor.redact_text(receiver) for receiver in self._session_context.pop_new_receivers()]
 
     def pop_changes(self) -> Changes:
         """Return a snapshot of everything that changed since the last call."""

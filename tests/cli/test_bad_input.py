@@ -60,6 +60,7 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         ((*PAIR, "--webhooks", "9100"), "--webhooks: cannot listen on '9100': no port"),
         (("--forward", ":0", "--webhooks", ":0"), "--webhooks has no effect without --listen"),
         ((*PAIR, "--webhook-url", "http://p"), "--webhook-url has no effect without --webhooks"),
+        ((*PAIR, "--restore"), "--restore has no effect without --webhooks"),
         ((*PAIR, "--webhooks", ":0", "--webhook-url", "p:9100"), "--webhook-url p:9100 is no http:// or https:// URL"),
         (
             (*PAIR, "--webhooks", ":0", "--webhook-url", "http://0.0.0.0:1"),

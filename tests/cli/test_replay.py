@@ -31,7 +31,7 @@ def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         code = run_cli("a2a-proxy", cli)
         said = capsys.readouterr()
         assert (code, said.out) == (2, "")
-        error, hint = said.err.splitlines()
+        error, *_, hint = said.err.splitlines()  # between them the faults, with a caret
         assert error.startswith("a2a-proxy: error: ")
         assert hint.startswith("a2a-proxy: hint: ")
         return error

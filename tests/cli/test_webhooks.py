@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from a2a_proxy.cli.webhooks import describe_live_webhooks, describe_webhooks
 from a2a_proxy.relay.edits.edit import PushConfig
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
+from support_cli import SECONDS, Agent, Proxy
 
 
 def routes(*upstreams: str) -> list[Route]:
@@ -45,3 +53,39 @@ def test_live_registrations_at_the_end(tmp_path: Path) -> None:
     assert note.hint.endswith("t4 at a:1 and more")
     registry.port = 9200
     assert describe_live_webhooks(registry) is None
+
+
+def create(address: str, url: str) -> None:
+    """Create a push configuration; the agent's answer does not matter."""
+    body = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "CreateTaskPushNotificationConfig",
+        "params": {"taskId": "t", "url": url},
+    }
+    fields = {"Content-Type": "application/json", "A2A-Version": "1.0"}
+    asked = urllib.request.Request(f"http://{address}/", json.dumps(body).encode(), fields)
+    urllib.request.urlopen(asked, timeout=SECONDS).close()
+
+
+@pytest.mark.parametrize(("words", "told"), [((), True), (("--webhooks", "127.0.0.1:0"), False)])
+def test_receivers_that_the_proxy_does_not_see(
+    words: tuple[str, ...], told: bool, proxy: Callable[..., Proxy], agent: Agent
+) -> None:
+    """One line for each, without the option; none for a webhook at a port of the proxy itself."""
+    one = proxy("--listen", "127.0.0.1:0", "--upstream", agent.upstream, *words)
+    address = one.addresses()[0]
+    for url in ("http://client.example/hook/secret", "http://client.example/other", f"http://{address}/"):
+        create(address, url)
+    one.stop()
+    line = "a2a-proxy: notifications for http://client.example do not pass here; to record them: --webhooks :9100"
+    assert (one.out + one.err).splitlines().count(line) == int(told)
+    assert (one.out + one.err).count("do not pass here") == int(told)
+
+
+def test_nothing_of_it_is_loaded_without_the_option() -> None:
+    """A proxy without webhooks starts as before, and edits without looking for them."""
+    modules = "a2a_proxy.cli.run, a2a_proxy.cli.config, a2a_proxy.relay.edits.http1, a2a_proxy.relay.edits.http2"
+    code = f"import sys, {modules}; print([n for n in sys.modules if 'push_config' in n or 'relay.webhooks' in n])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -120,8 +120,8 @@ class Receiver:
             self.server.server_close()
 
 
-def call(one: Proxy, method: str, **params: Any) -> Any:
-    """Call the agent by JSON-RPC and return the result."""
+def call(one: Proxy | Agent, method: str, **params: Any) -> Any:
+    """Call the agent by JSON-RPC, through a proxy or directly, and return the result."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
     fields = {"Content-Type": "application/json", "A2A-Version": "1.0"}
     asked = urllib.request.Request(f"{one.base_url}/a2a/jsonrpc", body, fields)
@@ -165,3 +165,25 @@ def test_a_restart_of_the_proxy_loses_no_notification(tmp_path: Path) -> None:
     found = deliveries(two.recording)
     assert [each.status for each in found] == [500] + [204] * (len(hook.posts) - 1)
     assert {(each.task_id, each.authority) for each in found} == {(task, hook.place)}
+
+
+def test_configurations_are_set_back_at_the_end(tmp_path: Path) -> None:
+    """With `--restore`, notifications reach the webhook after the proxy has ended."""
+    if why := missing("sdk1"):
+        pytest.skip(why)
+    with agent("sdk1") as far, Receiver(200).serving() as hook:
+        with between(tmp_path, far, "--webhooks", "127.0.0.1:0", "--restore") as one:
+            message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "input"}]}
+            task = call(one, "SendMessage", message=message)["task"]["id"]
+            call(one, "CreateTaskPushNotificationConfig", taskId=task, id="hook-1", url=hook.url, token="word")
+            one.stop()
+        assert [line["message"] for line in one.said("note") if "set back" in line["message"]] == [
+            "1 push notification configuration was set back to the client's webhook"
+        ]
+        assert not [line for line in one.said("warning") if "still lead" in line["message"]]
+        (listed,) = call(far, "ListTaskPushNotificationConfigs", taskId=task)["configs"]
+        assert (listed["id"], listed["url"], listed["token"]) == ("hook-1", hook.url, "word")
+        more = {"messageId": "m-2", "taskId": task, "role": "ROLE_USER", "parts": [{"text": "input"}]}
+        call(far, "SendMessage", message=more)
+    assert hook.posts
+    assert deliveries(one.recording) == []

@@ -43,9 +43,11 @@ def a_signature_has_no_header(talk: Talk) -> Iterator[Want]:
 
 @mutation(*V1, *V0_3)
 def a_signature_names_no_key(talk: Talk) -> Iterator[Want]:
-    """`{"alg":"ES256"}`."""
+    """`{"alg":"ES256"}`: the signature is not verified either."""
     call = fetch(talk)
-    yield Want("A2A-CARD-012", call, change(call, lambda card: _sign(card, protected="eyJhbGciOiJFUzI1NiJ9")))
+    message = change(call, lambda card: _sign(card, protected="eyJhbGciOiJFUzI1NiJ9"))
+    yield Want("A2A-CARD-012", call, message)
+    yield Want("A2A-CARD-013", call, message)
 
 
 @mutation(*SDK)

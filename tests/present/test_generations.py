@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from a2a_proxy.model.exchange import Binding, Exchange
-from a2a_proxy.model.task import MissedGenerations, Support, Task
+from a2a_proxy.model.task import MissedGenerations, MissedReason, Support, Task
 from a2a_proxy.present import generations, text
 
 SECOND = 1_000_000_000
@@ -45,6 +45,14 @@ def task(*seen: tuple[int, int], missed: tuple[MissedGenerations, ...] = (), sup
         (
             task((1, 3), (9, 9), missed=(MissedGenerations(5, 6, 1, 1),)),
             "generations 1-3 9, 4 not seen, 7-8 not seen, 5-6 missed on #1",
+        ),
+        (
+            task((1, 3), (5, 5), missed=(MissedGenerations(4, 4, 1, 1, 2, 7, 5, MissedReason.DROPPED),)),
+            "generations 1-3 5, 4 dropped by us on #1, healed by #7 GetTask at 5",
+        ),
+        (
+            task((1, 3), missed=(MissedGenerations(4, 4, 1, 1, reason=MissedReason.DROPPED),)),
+            "generations 1-3, 4 dropped by us on #1",
         ),
         (task((1, 3), support=Support.NO), "generations 1-3, one number on two events: clients cannot rely on them"),
     ],

@@ -24,6 +24,29 @@ def test_survives_a_restart() -> None:
     assert again.agent_of("http://other:1") == "agent:8000"
 
 
+def test_receivers_of_notifications_are_reported_once() -> None:
+    """By origin, without user information, path and query, which may hold secrets; also after a restart."""
+    shared = SessionContext()
+    for url in (
+        "http://user:word@hook:1/a?b",
+        "http://hook:1/c",
+        "https://other/",
+        "ftp://x/",
+        "",
+        "http://[",
+        "http://",
+    ):
+        shared.learn_push_url(url)
+    assert shared.pop_new_receivers() == ["http://hook:1", "https://other"]
+    assert shared.pop_new_receivers() == []
+    again = SessionContext.restore(msgspec.msgpack.decode(msgspec.msgpack.encode(shared.save())))
+    again.learn_push_url("http://hook:1/d")
+    assert again.pop_new_receivers() == []
+    for number in range(100):
+        again.learn_push_url(f"http://many{number}/")
+    assert len(again.pop_new_receivers()) < 20
+
+
 def test_cards_of_every_line() -> None:
     """The 1.0 interfaces go before the old members; a card without version is dated by its members."""
     merged = {

@@ -1,4 +1,5 @@
-"""The typed readers and the public types agree with the shapes of A2A objects.
+"""The typed readers, the public types, and the names that redaction and differences know agree with the shapes of A2A
+objects.
 
 A reader is written by hand, because it has only the members that it needs, of all dialects at once. Each of them is a
 member of some object, with a type of that member.
@@ -14,12 +15,15 @@ import msgspec
 import pytest
 
 from a2a_proto.shapes.json_0_3 import json_0_1, json_0_3, json_names
-from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar
+from a2a_proto.shapes.protobuf_shapes import json_1_0, make_grammar, timestamp_members
 from a2a_proto.shapes.shape import JsonKind, camel_case, snake_case
 from a2a_proxy.model import event
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EVENT_WRAPPERS
 from a2a_proxy.protocol import artifact_chunks, dialect, json_shapes
+from a2a_proxy.recording.difference import fields
+from a2a_proxy.redaction import scope
+from a2a_proxy.redaction.secret_names import fold_name
 from a2a_proxy.rules.facts import partial_decode, request_summary
 from a2a_proxy.rules.families.state import sends
 
@@ -100,3 +104,21 @@ def test_names_in_snake_case() -> None:
     assert names["elicitation_id"] == "elicitationId"
     assert not {"client_credentials", "security_schemes", "metadata"} & names.keys()
     assert all(camel_case(snake) == name and snake_case(name) == snake for snake, name in names.items())
+
+
+def test_redaction_and_differences_name_members_that_exist() -> None:
+    names = kinds_by_name().keys()
+    folded = {fold_name(name) for name in names}
+    assert folded >= scope._OWN
+    assert scope._PROTOCOL_PARENTS - folded == {"result"}
+    assert names >= fields.IDENTIFIERS
+
+
+def test_differences_know_every_timestamp_and_identifier() -> None:
+    """Of 1.0 and the drafts. Identifiers of a proposal are compared, because nothing pairs them yet."""
+    names = {name for shape in json_1_0().shapes.values() for name in shape.members}
+    assert timestamp_members() <= fields._TIMES
+    assert {each for each in names if each.endswith(("Id", "Ids"))} - fields.IDENTIFIERS == {
+        "elicitationId",
+        "elicitationIds",
+    }

@@ -15,7 +15,7 @@ import pytest
 from hpack import Encoder
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
-from a2a_proxy.relay.problem import unreachable
+from a2a_proxy.relay.problem import percent_encode, unreachable
 from a2a_proxy.relay.refusal import (
     Http1Refusal,
     Http2Refusal,
@@ -23,7 +23,6 @@ from a2a_proxy.relay.refusal import (
     TlsRefusal,
     encode_frame,
     make_refusal,
-    percent_encode,
 )
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE

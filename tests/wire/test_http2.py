@@ -476,3 +476,25 @@ def test_raw_binary_metadata_reaches_the_head():
 def test_padding_beyond_the_frame_is_reported_with_both_sizes():
     _, out = decode([(UP, frame(0, 8, 1, b"\x05abc"))], start=upstream())
     assert out[-1].got == "4 bytes, padding 5"
+
+
+def test_frames_of_the_proxy_are_read_in_the_middle_of_a_frame_of_the_agent():
+    """They use no dynamic table, and their bytes do not count."""
+    decoder = Http2Decoder()
+    client = H2Connection(H2Configuration(client_side=True, header_encoding=None))
+    client.initiate_connection()
+    for stream in (1, 3):
+        client.send_headers(stream, REQUEST, end_stream=True)
+    events = []
+    decoder.feed(UP, client.data_to_send(), 1, events)
+    agent = frame(1, 4, 1, literal(b":status", b"200")) + frame(0, 1, 1, b"data")
+    own = frame(1, 5, 3, literal(b":status", b"503"))
+    events.clear()
+    decoder.feed(DOWN, agent[:-2], 2, events)
+    decoder.feed_ours(DOWN, own, 3, events)
+    decoder.feed(DOWN, agent[-2:], 4, events)
+    assert [(type(each).__name__, each.stream) for each in events] == [
+        *(("Head", 1), ("Body", 1), ("Head", 3), ("End", 3), ("Body", 1), ("End", 1))
+    ]
+    assert events[2].status == 503
+    assert events[-1].start == len(agent)

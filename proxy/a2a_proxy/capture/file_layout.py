@@ -146,6 +146,10 @@ class SessionFile(msgspec.Struct, frozen=True):
     only."""
     live: LiveMode = "auto"
     """Payload family of SendLiveMessage: `bidi`, `1975`, `2153`, or `auto` to detect it from the bytes."""
+    faults: tuple[str, ...] = ()
+    """Faults that the proxy makes on purpose, as the user wrote them."""
+    reports_receivers: bool = False
+    """Whether a line names each webhook whose notifications do not pass the proxy."""
     card_keys: str = ""
     """Path of the file of keys that verify signatures of cards; empty if none are verified. Keys are not stored."""
 

@@ -22,6 +22,7 @@ Configuration and followers:
 - `tls`: `--tls`, and the certificates that the proxy presents
 - `card_keys`: `--card-keys`
 - `webhooks`: `--webhooks`
+- `faults`: `--fault`
 - `follower_options`: options of everything that follows a run
 - `follower_config`: the config of it
 - `followers`: the followers of one run

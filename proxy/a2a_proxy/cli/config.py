@@ -12,6 +12,7 @@ from a2a_proxy.cli.archive import ArchiveConfig
 from a2a_proxy.cli.authority import require_cryptography
 from a2a_proxy.cli.card_keys import load_card_verifier
 from a2a_proxy.cli.errors import UserError, route_errors
+from a2a_proxy.cli.faults import make_fault_plan
 from a2a_proxy.cli.follower_config import FollowerArguments, parse_follower_options
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
@@ -74,6 +75,8 @@ class ProxyConfig(msgspec.Struct, frozen=True):
     """What the user should know about that file."""
     webhooks: Listen | None = None
     """Address on which agents deliver push notifications."""
+    restore: bool = False
+    """Whether push configurations are set back to the clients' webhooks at the end."""
     webhook_url: str = ""
     """The URL of that address for agents; empty for the address by which the proxy reaches an agent."""
 
@@ -114,8 +117,10 @@ class ProxyArguments(FollowerArguments, frozen=True, kw_only=True):
     live: LiveMode = "auto"
     metrics: str | None = None
     card_keys: Path | None = None
+    fault: tuple[str, ...] = ()
     webhooks: str | None = None
     webhook_url: str | None = None
+    restore: bool = False
 
 
 def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
@@ -152,7 +157,14 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
     return msgspec.structs.replace(
         config,
         verbose=arguments.verbose or arguments.fail_on == "info",
-        editing=EditPolicy(arguments.rewrite_card, arguments.keep_host, trust, arguments.propagate, ports),
+        editing=EditPolicy(
+            arguments.rewrite_card,
+            arguments.keep_host,
+            trust,
+            arguments.propagate,
+            ports,
+            make_fault_plan(arguments.fault),
+        ),
         limits=limits,
         fail_on=arguments.fail_on,
         live=arguments.live,
@@ -171,6 +183,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
         card_keys=arguments.card_keys,
         webhooks=webhooks,
+        restore=arguments.restore,
         webhook_url=_parse_webhook_url(arguments),
         card_keys_note="" if arguments.card_keys is None else load_card_verifier(arguments.card_keys)[1],
     )
@@ -200,6 +213,8 @@ def _parse_webhooks(arguments: ProxyArguments, routes: tuple[Route, ...]) -> Lis
     if arguments.webhooks is None:
         if arguments.webhook_url is not None:
             raise UserError("--webhook-url has no effect without --webhooks", "for example: --webhooks :9100")
+        if arguments.restore:
+            raise UserError("--restore has no effect without --webhooks", "for example: --webhooks :9100 --restore")
         return None
     if not routes:
         hint = f"behind --forward, notifications pass by themselves; for one agent: {_EXAMPLE_COMMAND}"

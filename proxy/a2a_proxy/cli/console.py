@@ -17,6 +17,7 @@ import msgspec
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.model.task import MissedReason
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object, finding_object
 from a2a_proxy.protocol.text import make_visible, shell_line
@@ -25,6 +26,7 @@ from a2a_proxy.recorder.status import (
     FindingStatus,
     GapClosedStatus,
     LinesSkipped,
+    ReceiverStatus,
     RecorderDone,
     RecorderFailed,
     RecorderProgress,
@@ -165,6 +167,8 @@ class TextConsole:
         self._print_batch()
         if isinstance(status, TroubleEnded):
             self.show_note(status.message, loud=False)
+        elif isinstance(status, ReceiverStatus):
+            self.show_note(_describe_receiver(status), loud=False)
         elif isinstance(status, LinesSkipped) and not self._quiet:
             self._out(_dropped_lines_note(status.count))
         elif isinstance(status, TroubleStarted | RecorderFailed):
@@ -315,11 +319,17 @@ def _rule_line(summary: RuleSummary) -> str:
     return f"  {total.severity.name.lower():8}{name}  {count}"
 
 
+def _describe_receiver(status: ReceiverStatus) -> str:
+    receiver = make_visible(status.receiver)
+    return f"notifications for {receiver} do not pass here; to record them: --webhooks :9100"
+
+
 def _healed_text(status: GapClosedStatus) -> str:
     gap = status.missed
     first = f"{'healed':8}task {make_visible(text.shorten_id(status.task_id))}"
     how = generations.healed_label(gap, lambda _: make_visible(status.operation))
-    where = f"generation {generations.format_range(gap.first, gap.last)}, missed on #{gap.exchange}"
+    lost = "dropped by us" if gap.reason is MissedReason.DROPPED else "missed"
+    where = f"generation {generations.format_range(gap.first, gap.last)}, {lost} on #{gap.exchange}"
     return f"{first}  {where}: {how}"
 
 
@@ -367,6 +377,8 @@ class JsonConsole:
             self._print_event("trouble", message=status.message, hint=status.hint)
         elif isinstance(status, TroubleEnded):
             self._print_event("note", message=status.message, hint="")
+        elif isinstance(status, ReceiverStatus):
+            self.show_note(_describe_receiver(status), loud=False)
         elif isinstance(status, RecorderFailed):
             self._print_event("error", message=status.message, hint=status.hint)
         elif isinstance(status, RecorderDone):

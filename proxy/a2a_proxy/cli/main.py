@@ -47,7 +47,8 @@ _HELP_SECTIONS = (
         "Relay",
         (
             *("listen", "upstream", "upstream_grpc", "name", "rewrite_card", "learn_ports", "keep_host"),
-            *("webhooks", "webhook_url", "upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
+            *("webhooks", "webhook_url", "restore", "fault"),
+            *("upstream_ca", "upstream_insecure", "upstream_proxy", "propagate", "live"),
         ),
     ),
     ("Forward proxy", ("forward", "intercept", "passed")),
@@ -101,6 +102,13 @@ card_keys = click.option(
     metavar="FILE",
     envvar="A2A_PROXY_CARD_KEYS",
     help="Verify signatures of agent cards with these keys: JWK set, JWK or PEM (extra: cards).",
+)
+fault_option = click.option(
+    "--fault",
+    multiple=True,
+    metavar="TEXT",
+    help='Let something go wrong on purpose, several times: "drop status 2 of SendStreamingMessage call 1", '
+    '"fail 503 at SendMessage".',
 )
 upstream_ca = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
@@ -229,6 +237,9 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     metavar="URL",
     help="Address of that port for agents, if it is not the one by which the proxy reaches them.",
 )
+@click.option(
+    "--restore", is_flag=True, help="At the end, set push configurations back to the client's webhook where possible."
+)
 @click.option("--keep-host", is_flag=True, help="Forward Host and :authority unchanged, to remote upstreams too.")
 @upstream_ca
 @click.option("--upstream-insecure", is_flag=True, help="Do not verify the certificates of https upstreams.")
@@ -280,6 +291,7 @@ def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     is_flag=True,
     help="Make the proxy a part of each trace: requests are forwarded with its own traceparent instead of unchanged.",
 )
+@fault_option
 @click.option(
     "--metrics",
     metavar="[HOST]:PORT",
@@ -388,6 +400,7 @@ def stdio(command: tuple[str, ...], **typed: Any) -> None:
 )
 @live
 @click.option("--propagate", is_flag=True, help="Make the proxy a part of each trace, as for `a2a-proxy --propagate`.")
+@fault_option
 @fail_on("If the command exits with 0, exit with 1 if a finding has at least this severity.")
 @card_keys
 @add_follower_options

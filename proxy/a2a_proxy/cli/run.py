@@ -27,6 +27,7 @@ from a2a_proxy.cli.console import Console, StartInfo, make_console
 from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError, route_errors, state_directory_errors
 from a2a_proxy.cli.fail_on import has_failing_finding
+from a2a_proxy.cli.faults import announce_faults, report_missed_faults
 from a2a_proxy.cli.followers import Followers, run_followers
 from a2a_proxy.cli.metrics import MetricsFollower
 from a2a_proxy.cli.tls import make_client_tls, make_interception
@@ -128,7 +129,7 @@ class ProxyRun:
         if config.webhooks is not None:
             from a2a_proxy.cli.webhooks import make_webhooks
 
-            self._webhooks = make_webhooks(config.webhooks, config.webhook_url)
+            self._webhooks = make_webhooks(config.webhooks, config.webhook_url, restores=config.restore)
             relay.take_deliveries(self._webhooks)
         if self._client_processes is not None:
             relay.identify_clients(self._client_processes)
@@ -172,19 +173,23 @@ class ProxyRun:
                 await self._wait_for_connections(relay)
             finally:
                 watch.cancel()
-                self._tell_live_webhooks()
+                await self._end_webhooks()
                 code = await self._finish_recording(journal, keeper, clock())
                 self._followers.stop_now()  # of a session that was not recorded to its end
                 self._metrics.close()
+                if self._config.editing.faults is not None:
+                    report_missed_faults(self._config.editing.faults, self._console)
                 self._delete_empty_recording(keeper.outcome, session.recording)
                 folder.release_locks()
                 self._console.close()
         return code
 
-    def _tell_live_webhooks(self) -> None:
+    async def _end_webhooks(self) -> None:
         if self._webhooks is not None:
-            from a2a_proxy.cli.webhooks import describe_live_webhooks
+            from a2a_proxy.cli.webhooks import describe_live_webhooks, restore_webhooks
 
+            if self._config.restore:
+                self._show_note(await restore_webhooks(self._webhooks, self._config.editing.trust))
             if (note := describe_live_webhooks(self._webhooks.registry)) is not None:
                 self._show_note(note)
 
@@ -247,6 +252,7 @@ class ProxyRun:
         path = self._config.record or file_layout.recordings_dir() / recording_name(started)
         if self._config.record is not None:
             file_layout.remember_recording(path)
+        faults = self._config.editing.faults
         return SessionFile(
             recording=str(path.absolute()),
             pid=os.getpid(),
@@ -255,6 +261,8 @@ class ProxyRun:
             command=self.command,
             redact=self._config.redact,
             live=self._config.live,
+            faults=() if faults is None else tuple(each.text for each in faults.faults),
+            reports_receivers=self._config.webhooks is None and not self._config.forwards,
             card_keys=str(self._config.card_keys.absolute()) if self._config.card_keys is not None else "",
         )
 
@@ -286,6 +294,8 @@ class ProxyRun:
                 "certificates of https upstreams are NOT verified: anyone on the way can read and change the traffic",
                 "trust a CA instead: --upstream-ca FILE",
             )
+        if self._config.editing.faults is not None:
+            announce_faults(self._config.editing.faults, self._console)
         if self._config.card_keys_note:
             self._console.show_note(self._config.card_keys_note, "keep private keys where cards are signed")
         self._announce_tls()

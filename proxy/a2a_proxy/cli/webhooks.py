@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
@@ -11,18 +13,21 @@ from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.route import Listen, Route, is_loopback
+from a2a_proxy.relay.tls import Tls, Trust
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
 from a2a_proxy.relay.webhooks.service import WebhookService
 
 _MAX_LISTED = 5
+_RESTORE_SECONDS = 10.0
+"""Seconds in which configurations are set back."""
 
 
-def make_webhooks(listen: Listen, url: str) -> WebhookService:
-    """Return the webhooks of a run; `url` is `--webhook-url`, or empty. Raises UserError."""
+def make_webhooks(listen: Listen, url: str, *, restores: bool) -> WebhookService:
+    """Return the webhooks of a run; `url` is `--webhook-url`, or empty, `restores` is `--restore`. Raises UserError."""
     with state_directory_errors():
         registry = WebhookRegistry(file_layout.webhooks_dir(), time.time)
         registry.load()
-    return WebhookService(listen, url, registry)
+    return WebhookService(listen, url, registry, restores=restores)
 
 
 def describe_webhooks(addresses: Sequence[str], routes: Sequence[Route], url: str) -> Iterator[ConsoleNote]:
@@ -38,6 +43,16 @@ def describe_webhooks(addresses: Sequence[str], routes: Sequence[Route], url: st
                 f"let it listen where agents reach it: --webhooks 0.0.0.0:{addresses[0].rpartition(':')[2]}",
                 loud=True,
             )
+
+
+async def restore_webhooks(webhooks: WebhookService, trust: Trust) -> ConsoleNote:
+    """Set push configurations back to the clients' webhooks, and return a line with their number."""
+    count = 0
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_RESTORE_SECONDS):
+            count = await webhooks.restore_webhooks(Tls(trust))
+    what = "configuration was" if count == 1 else "configurations were"
+    return ConsoleNote(f"{count} push notification {what} set back to the client's webhook")
 
 
 def describe_live_webhooks(registry: WebhookRegistry) -> ConsoleNote | None:

@@ -8,12 +8,8 @@ import msgspec
 
 from a2a_proxy.faults.live import ANY_OPERATION, STREAM_VERBS, WEBHOOK, EventPattern, LiveFault
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.frame import EventKind
+from a2a_proxy.model.frame import FAULT_MARK, EventKind
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
-
-MARK = " by --fault: "
-"""Part of the note of each frame that a fault concerns, and of the end of each exchange that a fault ends: after what
-happened, before the words of the fault."""
 
 
 class EventFacts(msgspec.Struct, frozen=True):
@@ -134,4 +130,4 @@ def _fits(pattern: EventPattern, facts: EventFacts) -> bool:
 
 def describe_mark(what: str, text: str) -> str:
     """Return the note of a frame: `what` happened to it, by the fault with this text."""
-    return what + MARK + text
+    return what + FAULT_MARK + text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -32,6 +33,12 @@ class FaultMark(msgspec.Struct, frozen=True):
     place: int
     """A byte of the event: its offset in what the agent sent on the connection."""
     note: str
+    ends: bool = False
+    """Whether the response ends with the event."""
+
+    def make_detail(self, stream: int) -> dict[str, Any]:
+        """Return the mark as members of a record; with the number of its stream if the response ends."""
+        return {"note": self.note, "stream": stream} if self.ends else {"note": self.note}
 
 
 class StreamFaults:
@@ -79,10 +86,16 @@ class StreamFaults:
             self.faults.count_event(fault)
         if self._swap is not None and not given_up:
             self._held += [raw] * copies
-            return self.finish() if sum(map(len, self._held)) > MAX_HELD_BYTES else []
+            return self.finish() if self.held_bytes > MAX_HELD_BYTES else []
         before = self.finish() if self._held else []
+        copies = max(copies, bool(given_up))
         pieces = [FaultPiece(raw, delay if not copy else 0.0, given_up) for copy in range(copies)]
         return [*before, *pieces]
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of events that wait for another event."""
+        return sum(map(len, self._held))
 
     def finish(self) -> list[FaultPiece]:
         """Return the pieces that wait, because no event follows or no more may wait."""
@@ -108,7 +121,7 @@ class StreamFaults:
         return b"".join([raw, *between, first])
 
     def _mark(self, place: int, what: str, text: str) -> None:
-        self.marks.append(FaultMark(place, describe_mark(what, text)))
+        self.marks.append(FaultMark(place, describe_mark(what, text), what == _DONE["cut"]))
 
 
 _DONE = {

@@ -8,6 +8,11 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 
+FAULT_MARK = " by --fault: "
+"""Part of the note of a frame that a fault on purpose concerns: after what happened, before the words of the fault."""
+LOST_MARKS = tuple(what + FAULT_MARK for what in ("dropped", "cut"))
+"""Parts of the note of an event that the agent sent and the client did not get, because of a fault."""
+
 
 class FrameKind(IntEnum):
     """The kind of a frame. The numbers are stored: never renumber."""

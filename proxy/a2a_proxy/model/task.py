@@ -27,6 +27,8 @@ class MissedReason(IntEnum):
     """A timeline shows a client's message, or an entry of a kind that A2A does not define yet."""
     EVENT = 3
     """An event, which another stream or a push notification carried, or which a timeline shows."""
+    DROPPED = 4
+    """An event that the agent sent, and that a fault dropped on purpose (`--fault`)."""
 
 
 class MissedGenerations(msgspec.Struct, frozen=True):

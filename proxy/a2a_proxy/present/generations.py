@@ -72,6 +72,9 @@ def missed_label(gap: MissedGenerations, operation: Callable[[int], str]) -> str
     if gap.is_explained:
         return f"{format_range(gap.first, gap.last)} {_explain_gap(gap)}"
     where = f" on #{gap.exchange}" if gap.exchange else ""
+    if gap.reason is MissedReason.DROPPED:
+        healed = f", {healed_label(gap, operation, '')}" if gap.healed else ""
+        return f"{format_range(gap.first, gap.last)} dropped by us{where}{healed}"
     return f"{format_range(gap.first, gap.last)} missed{where}" + (
         f", {healed_label(gap, operation)}" if gap.healed else ""
     )

@@ -13,7 +13,16 @@ from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
-from a2a_proxy.protocol.exchange import LIFE, MAX_STATES, ExchangeState, Life, LifeEvent, LifeMeaning, life_of_ends
+from a2a_proxy.protocol.exchange import (
+    HOW_FAULT,
+    LIFE,
+    MAX_STATES,
+    ExchangeState,
+    Life,
+    LifeEvent,
+    LifeMeaning,
+    life_of_ends,
+)
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
@@ -267,6 +276,14 @@ class HttpStreamCall(ExchangeDecoder, ABC):
             self.emit_frame(out, event.direction, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
             self.close(event.at, how)
         self.life = after
+        self.mark_changed()
+
+    def end_by_fault(self, note: str, at: int, out: Out) -> None:
+        """End the exchange at `at` (ns), because the proxy ended it on purpose: `note` says how."""
+        place = SpanPiece(at, at, 0, 0)
+        self.emit_frame(out, TO_CLIENT, FrameKind.CUT, place, "", NO_SUMMARY, make_detail(note=note))
+        self.close(at, HOW_FAULT)
+        self.life = Life.OVER
         self.mark_changed()
 
     def handle_undecodable(self, event: Undecodable, out: Out) -> None:

@@ -101,6 +101,20 @@ class ConnectionConversation:
         call.mark_changed()
         return call.exchange
 
+    def expect_fault_end(self, stream: int) -> None:
+        """Note that the proxy ends a response on purpose, whatever the agent still sends of it."""
+        if (call := self._calls.get(stream)) is not None:
+            call.exchange.ends_by_fault = True
+
+    def end_by_fault(self, stream: int, note: str, at: int, out: list[Frame | Finding]) -> None:
+        """End the open call of a stream at `at` (ns), because the proxy ended it on purpose: `note` says how."""
+        call = self._calls.pop(stream, None)
+        self._answered.pop(stream, None)
+        if call is not None:
+            self._link.ours = True
+            call.end_by_fault(note, at, out)
+            self._link.ours = False
+
     def _read_other_event(self, event: WireEvent, out: list[Frame | Finding]) -> None:
         """Handle any event except body bytes."""
         if type(event) is Control:

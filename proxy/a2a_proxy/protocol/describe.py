@@ -257,7 +257,8 @@ def _describe_cut(frame: Frame, _payload: bytes) -> str:
         return _CUTS_BY_NO_PEER[frame.note]
     if frame.note.startswith(("exited with", "killed by")):
         return f"agent {frame.note}"
-    return f"{'agent' if frame.direction else 'client'} broke off: {frame.note}"
+    who = "a2a-proxy" if frame.ours else "agent" if frame.direction else "client"
+    return f"{who} broke off: {frame.note}"
 
 
 def _describe_comment(_frame: Frame, payload: bytes) -> str:

@@ -17,6 +17,8 @@ from a2a_proxy.model.transitions import TransitionTable
 from a2a_proxy.model.wire import Headers
 
 MAX_STATES = 32
+HOW_FAULT = "cut by --fault"
+"""How an exchange ends that the proxy ended on purpose (`Exchange.how`)."""
 
 
 class Life(StrEnum):
@@ -158,6 +160,8 @@ class ExchangeState:
     """Agent that owns the tasks: the upstream, or the upstream whose card also lists this address (Q-25)."""
     client: str = ""
     """Host of the client without its port, because streams and polls of one client use several connections."""
+    ends_by_fault: bool = False
+    """Whether the proxy ends it on purpose, before the agent does for the client."""
     tenant: str = ""
     """Tenant in the path or the request; empty if there is none."""
 
@@ -174,7 +178,7 @@ class ExchangeState:
         """Close the exchange; only the first call has an effect."""
         if not self.closed:
             self.closed = at
-            self.how = "refused" if self.ours else how
+            self.how = "refused" if self.ours else HOW_FAULT if self.ends_by_fault else how
 
 
 _snapshot_values = attrgetter(*Exchange.__struct_fields__)

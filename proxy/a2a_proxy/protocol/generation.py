@@ -314,6 +314,17 @@ class TaskGenerations(msgspec.Struct):
             self._apply_event(report, cursor, before, found)
         return found
 
+    def apply_dropped(self, report: GenerationReport) -> None:
+        """Apply an event that the client of its stream did not get, because a fault dropped it."""
+        number, cursor = report.number, self._cursor_of(report.exchange)
+        if number <= cursor.last:
+            return
+        self.highest = max(self.highest, number)
+        if cursor.last and (first := self._advance_cursor(cursor, number)) < number:
+            self._add_gap(first, number - 1, report)
+        cursor.last = number
+        self._add_gap(number, number, report).reason = MissedReason.DROPPED
+
     def _apply_unnumbered(self, report: GenerationReport) -> Sequence[Verdict]:
         """Apply an event or Task without a number of at least 1."""
         last = self.highest
@@ -469,8 +480,10 @@ class TaskGenerations(msgspec.Struct):
         return (MissedReason.UNKNOWN, 0) if message is None else (MissedReason.MESSAGE, message.exchanges[0])
 
     def _is_explained(self, gap: _Gap) -> bool:
-        return gap.last - gap.first < MAX_EXAMINED and all(
-            self.reason_of(number)[0] in _EXPLAINED for number in range(gap.first, gap.last + 1)
+        return (
+            gap.reason is not MissedReason.DROPPED
+            and gap.last - gap.first < MAX_EXAMINED
+            and all(self.reason_of(number)[0] in _EXPLAINED for number in range(gap.first, gap.last + 1))
         )
 
     def _runs_of_gap(self, gap: _Gap) -> Iterator[MissedGenerations]:
@@ -493,6 +506,8 @@ class TaskGenerations(msgspec.Struct):
             first = last + 1
 
     def _reason_in_gap(self, gap: _Gap, number: int) -> tuple[MissedReason, int]:
+        if gap.reason is MissedReason.DROPPED:
+            return gap.reason, 0
         reason, message = self.reason_of(number)
         return (gap.reason, gap.message) if gap.reason and not reason else (reason, message)
 
@@ -589,7 +604,9 @@ class TaskGenerations(msgspec.Struct):
         gap.healed, gap.left = at, []
         self.open -= 1
         if found is not None and not self._is_explained(gap):
-            closed = MissedGenerations(gap.first, gap.last, gap.at, gap.exchange, at, gap.by, gap.generation)
+            closed = MissedGenerations(
+                gap.first, gap.last, gap.at, gap.exchange, at, gap.by, gap.generation, gap.reason
+            )
             found.append(Verdict(GenerationFault.HEALED, gap=closed))
 
     # --- cursors and clients ------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
+_MAX_RECEIVERS = 20
+"""Receivers of push notifications that are reported."""
 
 
 class Interface(msgspec.Struct, frozen=True):
@@ -52,6 +54,8 @@ class SessionContext:
         self._cards: dict[str, CardFacts] = {}
         self._dialects: dict[str, Dialect] = {}
         self._push_urls: dict[str, None] = {}
+        self._receivers: dict[str, None] = {}
+        self._new_receivers: list[str] = []
         self._groups: dict[str, str] = {}
         """Address -> the upstream whose card has it."""
 
@@ -95,8 +99,17 @@ class SessionContext:
 
     def learn_push_url(self, url: str) -> None:
         """Store a URL from a push configuration."""
-        if url and len(self._push_urls) < _MAX_PUSH_URLS:
+        if url and url not in self._push_urls and len(self._push_urls) < _MAX_PUSH_URLS:
             self._push_urls[url] = None
+            receiver = origin_of(url)
+            if receiver and receiver not in self._receivers and len(self._receivers) < _MAX_RECEIVERS:
+                self._receivers[receiver] = None
+                self._new_receivers.append(receiver)
+
+    def pop_new_receivers(self) -> list[str]:
+        """Return the receivers of push notifications, as `http://host:port`, that were learned since the last call."""
+        found, self._new_receivers = self._new_receivers, []
+        return found
 
     def is_push_url(self, authority: str, target: str) -> bool:
         """Whether a push configuration has this address."""
@@ -137,6 +150,7 @@ class SessionContext:
         shared._dialects = {agent: Dialect(value) for agent, value in state["dialects"].items()}
         shared._groups = dict(state["groups"])
         shared._push_urls = dict.fromkeys(state["push_urls"])
+        shared._receivers = dict.fromkeys(list(filter(None, map(origin_of, shared._push_urls)))[:_MAX_RECEIVERS])
         return shared
 
 
@@ -155,6 +169,16 @@ def address_of(url: str) -> str:
     if not host:
         return ""
     return f"{'localhost' if host in _LOCAL_HOSTS else host}:{port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of an HTTP URL, without user information; empty if it is invalid."""
+    try:
+        parts = urlsplit(url)
+        place = parts.netloc.rpartition("@")[2]
+        return f"{parts.scheme}://{place}" if parts.scheme in ("http", "https") and parts.hostname else ""
+    except ValueError:
+        return ""
 
 
 def card_facts(card: dict[str, Any]) -> CardFacts:

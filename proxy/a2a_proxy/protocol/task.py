@@ -13,7 +13,7 @@ import msgspec
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.frame import LOST_MARKS, EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
 from a2a_proxy.protocol.artifact_chunks import ArtifactChunk, chunks_of_frame
 from a2a_proxy.protocol.event import normalise_event
@@ -368,6 +368,9 @@ class TaskTracker:
             progress=event is _STATUS and is_progress(frame.state, _last_shown_state(record, exchange.id)),
             unreadable=number <= 0 and has_unreadable_number(frame.payload),
         )
+        if frame.note and number > 0 and any(mark in frame.note for mark in LOST_MARKS):
+            numbers.apply_dropped(report)
+            return
         found = numbers.apply_report(report)
         if event is _TASK and number > 0 and (is_protobuf(frame.schema) or HISTORY_MARKS.search(frame.payload)):
             _apply_timeline(numbers, frame, exchange)

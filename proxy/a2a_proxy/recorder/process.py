@@ -25,6 +25,7 @@ from a2a_proxy.model.exchange import Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
+from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.crashes import CrashHistory
 from a2a_proxy.recorder.open_exchanges import OpenExchanges
@@ -45,6 +46,7 @@ from a2a_proxy.recorder.status import (
     GapClosedStatus,
     Line,
     LinesEnd,
+    ReceiverStatus,
     RecorderFailed,
     RecorderProgress,
     RecorderReady,
@@ -215,6 +217,8 @@ class _RecorderLoop:
         self._is_hurried = not relay.is_alive
         self._has_sent_lines = False
         """Whether lines were sent since the last `LinesEnd`."""
+        self._reports_receivers = session.reports_receivers
+        self._own_addresses = {address_of(one) for listen in session.listens for one in listen.split(", ")}
         self._is_progress_due = False
         """Whether messages wait for the reader of the status pipe."""
         send_status(RecorderReady(session.recording, self._writer.session), time.time_ns())
@@ -380,6 +384,9 @@ class _RecorderLoop:
         for task_id, missed in changes.healed:
             operation = operations.get(missed.by) or self._open_exchanges.operation_of(missed.by)
             self._send_line(GapClosedStatus(task_id, missed, operation), now)
+        for receiver in self._observer.pop_new_receivers() if self._reports_receivers else ():
+            if address_of(receiver) not in self._own_addresses:
+                self._send_status(ReceiverStatus(receiver), now)
         # An exchange never changes without its connection.
         upstreams = {connection.id: connection.upstream for connection in changes.connections}
         for exchange in changes.exchanges:

@@ -61,6 +61,13 @@ Line = ExchangeStatus | FindingStatus | GapClosedStatus
 """A message that the console prints as a line about traffic."""
 
 
+class ReceiverStatus(msgspec.Struct, frozen=True, tag="receiver"):
+    """A client configured a webhook to which notifications do not pass here."""
+
+    receiver: str
+    """Its scheme, host and port: `http://client.example`."""
+
+
 class LinesSkipped(msgspec.Struct, frozen=True, tag="skipped"):
     """Lines that were not sent because there were too many; all of them are in the recording."""
 
@@ -135,6 +142,7 @@ Status = (
     | ExchangeStatus
     | FindingStatus
     | GapClosedStatus
+    | ReceiverStatus
     | LinesSkipped
     | LinesEnd
     | TroubleStarted

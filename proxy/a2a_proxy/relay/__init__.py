@@ -17,6 +17,7 @@ One connection:
 - `tls_transport`: one TLS connection, each direction of which ends by itself
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection
+- `fault_editing`: the editing of one connection with faults on purpose
 - `refusal`: the response to a client without an upstream
 - `refusal_responder`: the interface of that response
 - `early_upstream`: an upstream connection that is established before the client's leg

@@ -23,6 +23,7 @@ from a2a_proxy.relay.clock import Clock
 from a2a_proxy.relay.connection_editing import (
     ConnectionEditing,
     WorkQueue,
+    Write,
     encode_edit_record,
     make_editor,
     note_for_edit,
@@ -153,6 +154,8 @@ class Leg(asyncio.Protocol):
         self.last_received_at = at = self._clock()
         edits = self.forward(data)
         self.received_bytes += len(data)
+        if edits:
+            self.connection.record_faults(edits, at)
         self._append(_DATA, self.direction, self._connection_number, at, data)
         if edits:
             self.connection.record_edits(edits)
@@ -288,6 +291,8 @@ class ProxyConnection:
         self._editing: ConnectionEditing | None = None
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
+        self._first_agent_data = b""
+        """Bytes that the agent sent before the client, if faults must see them."""
         self._unverified_data: bytearray | None = None
         """All bytes of the client while the agent has not proved to speak HTTP/2."""
 
@@ -432,10 +437,12 @@ class ProxyConnection:
         listen = tcp.socket_name(self.client.transport, "sockname")
         self._edit_plan = self._listener.plan_edits(self._upstream, listen, agent, tls=self.client.tls)
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
+        if self._edit_plan is not None and self._edit_plan.faults is not None:
+            self.agent.forward = self._hold_agent_data
         if self._held_data:
             data = b"".join(self._held_data)
             self._held_data.clear()
-            self.record_edits(self.client.forward(data))
+            self._record_late_edits(self.client.forward(data) or [])
         if self.client.fin_received:
             self._pass_eof(self.client)
         elif not self.agent.is_full:
@@ -456,11 +463,7 @@ class ProxyConnection:
         http2 = begin.startswith(PREFACE)
         self.client.forward, self.agent.forward = plain = self.agent.transport.write, self.client.transport.write
         if self._edit_plan is not None:
-            guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
-            editor = make_editor(http2, self._edit_plan)
-            self._editing = ConnectionEditing(
-                editor, loop, work, plain, guarded, self.record_edits, self._delay_reading
-            )
+            self._editing = self._make_editing(http2, self._edit_plan, plain)
             self.client.forward, self.agent.forward = (
                 self._editing.forward_to_agent,
                 self._editing.forward_to_client,
@@ -470,7 +473,24 @@ class ProxyConnection:
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._forward_unverified, to_agent)
             self.agent.forward = partial(self._verify_http2, to_agent, to_client)
+        if self._first_agent_data:  # SETTINGS, which faults must see too
+            self.record_edits(self.agent.forward(self._first_agent_data))
+            self._first_agent_data = b""
         return self.client.forward(begin)
+
+    def _hold_agent_data(self, data: bytes) -> None:
+        """Hold what the agent sends before the client, until the protocol is known."""
+        self._first_agent_data += data
+
+    def _make_editing(self, http2: bool, plan: EditPlan, plain: tuple[Write, Write]) -> ConnectionEditing:
+        guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
+        if plan.faults is None:
+            editor = make_editor(http2, plan)
+            return ConnectionEditing(editor, loop, work, plain, guarded, self.record_edits, self._delay_reading)
+        from a2a_proxy.relay.fault_editing import FaultEditing, make_fault_editor
+
+        faulty = make_fault_editor(http2, plan, plan.faults)
+        return FaultEditing(faulty, loop, work, guarded, self._record_late_edits, self._delay_reading)
 
     def _tell_proxy_client(self, begin: bytes) -> None:
         """Tell the user that a client takes a listener for a forward proxy; the agent answers it."""
@@ -485,18 +505,48 @@ class ProxyConnection:
             )
         )
 
+    def record_faults(self, facts: list[EditFact], at: int) -> None:
+        """Append records of faults that concern bytes received at `at` (ns). They must precede these bytes in the
+        journal: the recorder marks events while it decodes them."""
+        for fact in facts:
+            if fact.kind == "fault" and (data := encode_edit_record(fact)) is not None:
+                self.context.append(_EDIT, fact.direction, self.number, at, data)
+
+    def _record_late_edits(self, facts: list[EditFact]) -> None:
+        """Record edits of bytes that are in the journal already."""
+        self.record_faults(facts, self.context.clock())
+        self.record_edits(facts)
+
     def record_edits(self, facts: list[EditFact] | None) -> None:
-        """Append EDIT records and show notes for an editor's results, and remove an editor that has ended."""
+        """Append EDIT records and show notes for an editor's results, and remove an editor that has ended. Faults of
+        events are already recorded."""
         for fact in facts or ():
+            if fact.kind == "fault":
+                continue
+            if fact.kind == "answer":
+                self.agent.record_chunk(_OURS, fact.detail["data"])
+                continue
             leg = self.client if fact.direction is Direction.TO_AGENT else self.agent
             if (data := encode_edit_record(fact)) is not None:
                 leg.record_chunk(_EDIT, data)
             if (note := note_for_edit(fact)) is not None:
                 self.context.show_note(note)
+            if fact.kind == "fault-end" and "reset" in fact.detail:
+                self._end_by_fault(reset=fact.detail["reset"])
+                return
         if self._editing is not None and not self._editing.is_active:
             editing, self._editing = self._editing, None
             self._forward_unedited()
             editing.finish()
+
+    def _end_by_fault(self, *, reset: bool) -> None:
+        """End the connection with the client because of a fault; that with the agent ends with it."""
+        self._stop_editing()
+        self.client.forward = self.agent.forward = _discard_data
+        if reset:
+            self._reset_when_sent(self.client, self.context.loop.time() + FLUSH_SECONDS)
+        else:
+            self.client.close()
 
     def _delay_reading(self, direction: Direction, delayed: bool) -> None:
         """Stop or resume reading from a sender. While its bytes wait to be edited, no more are read; its FIN or close
@@ -570,6 +620,9 @@ class ProxyConnection:
         if leg is self.client and self._first_bytes:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
+        if leg is self.agent and self._first_agent_data:
+            begin, self._first_agent_data = self._first_agent_data, b""
+            self.client.write(begin)
         if self._editing is not None:
             self.record_edits(self._editing.feed_eof(leg.direction))
 

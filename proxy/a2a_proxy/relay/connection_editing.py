@@ -23,7 +23,9 @@ WORK_PER_TURN = 4096
 """Units of queued work of all connections in one turn of the event loop: about 1 ms."""
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
-_RECORDED_KINDS = frozenset({"host", "authority", "traceparent", "card", "card-request", "webhook"})
+_RECORDED_KINDS = frozenset(
+    {"host", "authority", "traceparent", "card", "card-request", "webhook", "fault", "fault-end"}
+)
 
 
 class _Backlog(msgspec.Struct, frozen=True):

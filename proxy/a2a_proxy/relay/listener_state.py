@@ -20,6 +20,8 @@ from a2a_proxy.relay.tls import Trust
 if TYPE_CHECKING:
     import asyncio
 
+    from a2a_proxy.faults.plan import FaultPlan
+
 MOST_NAMED = 16
 """Interfaces per listener that are reported one by one because cards may not open them."""
 
@@ -39,6 +41,8 @@ class EditPolicy(msgspec.Struct, frozen=True):
     """Whether requests are forwarded with the `traceparent` of a span of the proxy."""
     learn_ports: PortRanges = PortRanges()
     """Ports of the agent's host that its card may open on listeners beyond loopback."""
+    faults: FaultPlan | None = None
+    """Faults on purpose, shared by all listeners."""
 
 
 class ListenerState:
@@ -99,9 +103,8 @@ class ListenerState:
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else partial(self._rewrite_card, tls)
         webhooks = None if self._webhooks is None else self._webhooks(self, upstream, agent)
-        if authority or cards or self._random_bits or webhooks:
-            return EditPlan(authority, cards, listen, self._random_bits, webhooks)
-        return None
+        plan = EditPlan(authority, cards, listen, self._random_bits, webhooks, self._editing.faults)
+        return plan if plan.changes_messages or plan.faults is not None else None
 
     def _rewrite_card(self, tls: bool, payload: bytes, form: str, authority: str) -> CardOutcome:
         mode, learn = self._editing.cards, self._authority_of

@@ -9,11 +9,10 @@ import re
 import struct
 from collections.abc import Iterator
 
-import msgspec
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
-from a2a_proxy.relay.problem import Problem
+from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE
 
@@ -45,13 +44,6 @@ def make_refusal(begin: bytes, problem: Problem) -> RefusalResponder | None:
     if begin[0] == TLS_BYTE:
         return TlsRefusal()
     return None if _METHOD_TOKEN.fullmatch(begin) else SilentRefusal()
-
-
-def encode_problem(problem: Problem) -> bytes:
-    """Return the problem document (RFC 9457)."""
-    return msgspec.json.encode(
-        {"type": "about:blank", "title": problem.title, "status": problem.status, "detail": problem.detail}
-    )
 
 
 def encode_http1_response(problem: Problem) -> bytes:
@@ -240,11 +232,3 @@ def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
     """Return one HTTP/2 frame (RFC 9113 4.1)."""
     size = len(payload)
     return struct.pack(">BHBBI", size >> 16, size & 0xFFFF, kind, flags, stream) + payload
-
-
-def percent_encode(text: str) -> bytes:
-    """Return the text as a `grpc-message` value: bytes of UTF-8 other than printable ASCII, and the percent sign, as
-    %XX."""
-    return b"".join(
-        bytes((byte,)) if 0x20 <= byte <= 0x7E and byte != 0x25 else b"%%%02X" % byte for byte in text.encode()
-    )

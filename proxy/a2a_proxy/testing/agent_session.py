@@ -64,6 +64,7 @@ class AgentSession:
                 upstream_grpc=self._settings.upstream_grpc if plan.live else "",
                 redact=self._settings.redact,
                 new_recording=str(self._folder / NEW_RECORDING),
+                faults=self._settings.get_traffic_faults(replay=plan.replay),
             )
         )
         assert isinstance(answer, AgentOpened)
@@ -142,6 +143,9 @@ class AgentSession:
         wrong = []
         if self._status.misses:
             wrong.append("\n".join([*self._status.misses, self._record_hint()]))
+        if self._status.missed_faults:
+            missed = list_lines(list(self._status.missed_faults), "see the setting faults")
+            wrong.append(f"faults that never happened, because no call or event fits:\n{missed}")
         if self._settings.fail_unused and self._status.unused:
             unused = list_lines(list(self._status.unused), "see the cassette")
             wrong.append(f"recorded calls that the test did not make:\n{unused}")

@@ -27,6 +27,8 @@ class OpenAgent(msgspec.Struct, frozen=True, tag="open"):
     """What to redact besides credentials, as words of a policy."""
     new_recording: str = ""
     """Path of the recording of the calls that the live agent answers."""
+    faults: tuple[str, ...] = ()
+    """Faults on the traffic with the test."""
 
 
 class StoreTraffic(msgspec.Struct, frozen=True, tag="settle"):
@@ -74,6 +76,8 @@ class ReplayStatus(msgspec.Struct, frozen=True, tag="standing"):
     """Calls that matched after masking, each with what was masked."""
     notes: tuple[str, ...] = ()
     """Notes of the relay or the replay, for example about signed cards."""
+    missed_faults: tuple[str, ...] = ()
+    """Faults on the traffic that have not happened."""
     forwarded: int = 0
     """Number of calls that the live agent behind a replay has answered."""
 

@@ -72,7 +72,8 @@ class PluginSettings:
     lenient: bool = False
     """Report a client that leaves the recording within a stream, and continue the stream."""
     faults: tuple[str, ...] = ()
-    """Faults to inject: `drop #3.4`, `stall 30s before #3.6`."""
+    """Faults to inject: at a place of the cassette (`drop #3.4`), or on the traffic itself (`drop 2 of
+    SendStreamingMessage`)."""
     keep_times: bool = False
     """Leave timestamps as recorded instead of shifting them to the present."""
     allow_redacted: bool = False
@@ -82,7 +83,12 @@ class PluginSettings:
 
     def get_replay_settings(self) -> dict[str, Any]:
         """Return the settings of the replay."""
-        return {name: getattr(self, name) for name in REPLAY_SETTINGS} | {"ignore": self.ignored_paths}
+        settings = {name: getattr(self, name) for name in REPLAY_SETTINGS} | {"ignore": self.ignored_paths}
+        return settings | {"faults": tuple(each for each in self.faults if _has_place(each))}
+
+    def get_traffic_faults(self, *, replay: bool) -> tuple[str, ...]:
+        """Return the faults of the traffic itself: with `replay`, those that name no place of a cassette."""
+        return tuple(each for each in self.faults if not (replay and _has_place(each)))
 
     @property
     def ignored_rules(self) -> tuple[str, ...]:
@@ -148,6 +154,10 @@ def _check_value(where: str, name: str, value: Any) -> Any:
     if name == "speed" and not _is_speed(value):
         raise WrongSetting(f"{where}: speed {value!r} is not a speed: write 'instant', 'recorded' or a number above 0")
     return value
+
+
+def _has_place(fault: str) -> bool:
+    return "#" in fault
 
 
 def _is_rule(word: object) -> bool:

@@ -132,6 +132,13 @@ class ConnectionDecoder:
         if self._held_size > MAX_HELD:
             self._choose_decoder(ProtocolKind.OPAQUE, direction, at, out)
 
+    def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Read bytes that the proxy sent in one direction, between those of the peer."""
+        if isinstance(self._decoder, Http2Decoder):
+            self._decoder.feed_ours(direction, data, at, out)
+        else:
+            self.feed(direction, data, at, out)
+
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction."""
         if self._decoder is not None:

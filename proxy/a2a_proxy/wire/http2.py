@@ -10,6 +10,7 @@ An `End` starts at the offset just past the frame that ended the direction.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from struct import Struct
 from typing import Any
@@ -81,6 +82,14 @@ class Http2Decoder:
             side.offset = end
             out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
             self._silence_direction(side)
+
+    def feed_ours(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
+        """Decode whole frames that the proxy sent in one direction, also in the middle of a frame of the peer. Their
+        header blocks use no dynamic table, and their bytes do not count."""
+        peer, side = self._sides[direction], DirectionState(direction)
+        side.preface, side.offset = False, peer.offset
+        with contextlib.suppress(Violation):
+            self._read_frames(side, data, at, at, out)
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:
         """Handle FIN from the sender of this direction. Every stream that is open in either direction is cut once.

@@ -85,6 +85,7 @@ def test_a_recording_of_version_7_gets_its_titles(path: Path):
         db.executescript("DROP VIEW findings; DROP VIEW artifacts; DROP TABLE rule; PRAGMA user_version = 7")
         db.execute("ALTER TABLE connection DROP COLUMN client_process")
         db.execute("ALTER TABLE session DROP COLUMN names")
+        db.execute("ALTER TABLE session DROP COLUMN faults")
         db.execute("ALTER TABLE connection DROP COLUMN tls")
         db.execute("ALTER TABLE exchange DROP COLUMN card_signatures")
         db.execute("DELETE FROM _sqlite_migrations WHERE name >= 'm008'")

@@ -28,6 +28,7 @@ class Urls:
 
     def __init__(self) -> None:
         self.log: list[tuple[str, object]] = []
+        self.kept: tuple[str, bytes] | None = None
 
     def replace_url(self, url: str, config: PushConfig) -> str | None:
         self.log.append(("replace", config))
@@ -36,6 +37,9 @@ class Urls:
     def restore_url(self, url: str, config: PushConfig) -> str | None:
         self.log.append(("restore", config))
         return HOOK if url == OURS else None
+
+    def keep_request(self, url: str, request: bytes) -> None:
+        self.kept = (url, request)
 
     def discard_url(self, url: str) -> None:
         self.log.append(("discard", url))
@@ -60,7 +64,7 @@ class Played:
                 self.take(sent)
                 sent = []
             self.take(sent)
-        self.log = urls.log
+        self.log, self.kept = urls.log, urls.kept
 
     def take(self, sent: list[Any]) -> None:
         for part in sent:
@@ -122,6 +126,7 @@ def test_a_configuration_is_created_over_jsonrpc() -> None:
     played = play((C, post(CREATE)), (S, answer(ours(MADE), b"200 OK", b'ETag: "x"')))
     assert played.out == [post(ours(CREATE)), answer(MADE, b"200 OK", b'ETag: "x"')]
     assert played.kinds == [("webhook", None), ("webhook", None)]
+    assert played.kept == (OURS, post(CREATE))
     assert played.log == [("replace", NAMED), ("restore", NAMED)]
 
 

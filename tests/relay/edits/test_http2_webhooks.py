@@ -40,6 +40,9 @@ class Urls:
         self.log.append(("restore", config))
         return self.hook if url == OURS else None
 
+    def keep_request(self, url: str, request: bytes) -> None:
+        raise AssertionError(url)
+
     def discard_url(self, url: str) -> None:
         self.log.append(("discard", url))
 

@@ -40,6 +40,9 @@ class Urls:
         self.configs.append(config)
         return HOOK if url == OURS else None
 
+    def keep_request(self, url: str, request: bytes) -> None:
+        raise AssertionError(url)
+
     def discard_url(self, url: str) -> None:
         raise AssertionError(url)
 

@@ -28,8 +28,15 @@ class Bench:
     def __init__(self, folder: Path, base: str = "http://10.0.0.1:9100") -> None:
         self.registry = WebhookRegistry(folder, lambda: 0.0)
         self.notes: list[ConsoleNote] = []
+        self.kept: list[tuple[str, Upstream, bytes]] = []
         self.urls = AgentUrls(
-            self.registry, AGENT, base, (), self.notes.append, lambda receiver: receiver.origin.port == 9000
+            self.registry,
+            AGENT,
+            base,
+            (),
+            self.notes.append,
+            lambda receiver: receiver.origin.port == 9000,
+            lambda *kept: self.kept.append(kept),
         )
 
 
@@ -40,6 +47,8 @@ def test_a_url_and_back(tmp_path: Path) -> None:
     assert ours is not None
     base, _, key = ours.rpartition("/")
     assert (base, len(bytes.fromhex(key))) == ("https://proxy.example/hooks", 16)
+    bench.urls.keep_request(ours, b"POST")
+    assert bench.kept == [(key, AGENT, b"POST")]
     assert bench.urls.restore_url(ours, PushConfig("t")) == HOOK
     assert bench.urls.restore_url(HOOK, PushConfig()) is None
     assert bench.notes == []
@@ -59,7 +68,9 @@ def test_another_agent_learns_no_url(tmp_path: Path) -> None:
     """An agent that has the URL of another one does not get the client's from the proxy."""
     bench = Bench(tmp_path)
     ours = bench.urls.replace_url(HOOK, PushConfig())
-    other = AgentUrls(bench.registry, Upstream.parse("o.example"), "http://h", (), bench.notes.append, lambda _: False)
+    other = AgentUrls(
+        bench.registry, Upstream.parse("o.example"), "http://h", (), bench.notes.append, lambda _: False, print
+    )
     assert ours is not None
     assert other.restore_url(ours, PushConfig()) is None
 

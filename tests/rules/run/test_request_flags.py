@@ -12,6 +12,7 @@ from a2a_proxy.redaction import Redactor
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 from a2a_proxy.rules.run import engine
+from a2a_proxy.rules.run.request_flags import may_have_push_config
 from support_mutations import SAMPLES, chunks, loaded
 
 
@@ -50,6 +51,22 @@ def test_samples_are_judged_alike_without_flags(sample: str, monkeypatch: pytest
     few = found(session)
     ask_all(monkeypatch)
     assert found(session) == few
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (b'{"configuration":{"taskPushNotificationConfig":{"url":"https://a.example"}}}', True),
+        (b'{"configuration":{"task_push_notification_config":{"url":"https:\\/\\/a.example"}}}', True),
+        (b'{"pushNotification":{"url":"http://a.example"}}', True),
+        (b'{"message":{"parts":[{"text":"see https://a.example"}]}}', False),
+        (b'{"message":{"parts":[{"text":"a notification"}]}}', False),
+        (b"\x0a\x15https://a.example/hook", True),
+    ],
+)
+def test_push_configurations(payload: bytes, expected: bool) -> None:
+    """Their names in all dialects; protobuf has none."""
+    assert may_have_push_config(payload) is expected
 
 
 def test_many_rules_require_flags() -> None:

@@ -25,12 +25,13 @@ _UNREAD = {"tls": "not read: encrypted", "opaque": "not HTTP"}
 
 
 def session_line(session: SessionRow) -> str:
-    """Return `session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`."""
+    """Return `session 1  2026-01-31 09:41:07  127.0.0.1:9000 -> agent:8000  capture complete`, and its faults."""
     facts = session.facts
     ways = ", ".join(text.session_routes(facts))
+    faults = f"  faults on purpose: {make_visible('; '.join(facts.faults))}" if facts.faults else ""
     return (
         f"session {session.id}  {text.format_date_time(facts.started)}  {make_visible(ways)}  "
-        f"{_completeness_words(session)}"
+        f"{_completeness_words(session)}{faults}"
     )
 
 

@@ -39,6 +39,7 @@ _GRPC_CAUSES = {
     "refused": "connection refused",
     "handshake failed": "the TLS handshake failed",
     "failed parsing http/2": "it does not speak HTTP/2 on this port",
+    "connect an http1.x server": "it does not speak HTTP/2 on this port",  # before gRPC 1.81
     "errors resolving": "its name cannot be resolved",
 }
 """Maps a part of gRPC's own error text, in lower case, to the cause."""

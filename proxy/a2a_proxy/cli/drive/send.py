@@ -197,7 +197,7 @@ def _parse_request(data: str | bytes, name: str) -> dict[str, Any]:
 
 def _replace_request(step: PlannedCall, request: dict[str, Any], options: SendOptions, title: str) -> PlannedCall:
     """Return the call with the edited request. Raises UserError if it is not valid, unless `--force` is given."""
-    hint = "correct it, or send it anyway: --force"
+    hint = "correct it (--edit shows its members), or send it anyway: --force"
     try:
         edited = replace_request(step, request, lenient=options.force)
     except EditError as wrong:

@@ -28,14 +28,19 @@ def is_push(call: ExchangeDecoder, data: bytes) -> bool:
     exchange = call.exchange
     if exchange.method != "POST":
         return False
+    has_token = bool(header_value(exchange.request_headers, b"x-a2a-notification-token"))
+    is_known = call.link.shared.is_push_url(exchange.authority, exchange.target)
+    return is_pushed_event(data, has_token=has_token, is_known=is_known)
+
+
+def is_pushed_event(data: bytes, *, has_token: bool, is_known: bool = False) -> bool:
+    """Whether the body of a POST is a push notification; `is_known`: a push configuration named its URL."""
     result, summary = _decode_event(data)
     if result is None:
         return False
-    has_token = bool(header_value(exchange.request_headers, b"x-a2a-notification-token"))
     if summary[0] not in _PUSHED_EVENTS or not (summary[1] or summary[3]):
-        return has_token and call.link.shared.is_push_url(exchange.authority, exchange.target)
-    is_wrapped = dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
-    return is_wrapped or has_token or call.link.shared.is_push_url(exchange.authority, exchange.target)
+        return has_token and is_known
+    return has_token or is_known or dialect_of_result(result, "") is Dialect.V1_0 or result.kind is not None
 
 
 def _decode_event(data: bytes) -> tuple[ResultShape | None, Summary]:

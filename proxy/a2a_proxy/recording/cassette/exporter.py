@@ -204,7 +204,7 @@ def _mark_partial(row: SessionRow, selection: Selection | None) -> SessionRow:
 def session_line(row: SessionRow) -> Line:
     """Return a session as in the first line of a cassette."""
     facts = msgspec.to_builtins(row.facts)
-    for name in ("redaction", "names"):
+    for name in ("redaction", "names", "faults"):
         if not facts[name]:
             del facts[name]
     state = {"how": row.how, "complete": row.complete, "lost": row.lost, "edits": row.edits}

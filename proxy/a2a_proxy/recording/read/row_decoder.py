@@ -40,8 +40,8 @@ _MAX_CACHED_VALUES = 65_536
 _NO_GENERATIONS = (None, None, 0)
 _NO_SENT_TRACE = (None,)
 _NO_SIGNATURES = (None,)
-_NO_SESSION_LISTS = (None, None)
-"""Redaction and names of the agents, which files from before versions 6 and 10 lack."""
+_NO_SESSION_LISTS = (None, None, None)
+"""Redaction, names of the agents and faults, which files from before versions 6, 10 and 13 lack."""
 _NO_PROCESS_AND_TLS = (None, None)
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
@@ -111,9 +111,9 @@ class RowDecoder:
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
         how, complete, lost, edits, segment, position, snapshot, *later = rest
         self._started[number] = started
-        redaction, names = (*later, *_NO_SESSION_LISTS)[: len(_NO_SESSION_LISTS)]
-        lists = (_decode_texts(text) for text in (command, listens, upstreams, redaction, names))
-        words = dict(zip(("command", "listens", "upstreams", "redaction", "names"), lists, strict=True))
+        newer = (*later, *_NO_SESSION_LISTS[len(later) :])
+        lists = (_decode_texts(text) for text in (command, listens, upstreams, *newer))
+        words = dict(zip(("command", "listens", "upstreams", "redaction", "names", "faults"), lists, strict=True))
         return SessionRow(
             id=number,
             facts=SessionFacts(uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words),

@@ -34,6 +34,8 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Process id of the relay; 0 if there is none."""
     redaction: tuple[str, ...] = ()
     """Redactions besides credentials, and exceptions, as words of a policy; of all rounds together."""
+    faults: tuple[str, ...] = ()
+    """Faults that the proxy made on purpose, as the user wrote them."""
 
 
 SELECTION_PREFIX = "only "

@@ -18,6 +18,7 @@ from a2a_proxy.recording.store.schema import (
     SINCE_10,
     SINCE_11,
     SINCE_12,
+    SINCE_13,
     VIEW_NAMES,
     VIEWS,
     adapt_script,
@@ -96,6 +97,11 @@ def m012_signed_cards(db: sqlite3.Connection) -> None:
     _add_columns(db, SINCE_12)
 
 
+def m013_faults(db: sqlite3.Connection) -> None:
+    """Keep the faults that the proxy made on purpose."""
+    _add_columns(db, SINCE_13)
+
+
 STEPS = (
     m001_tables,
     m002_generations,
@@ -109,6 +115,7 @@ STEPS = (
     m010_agent_names,
     m011_tls_handshakes,
     m012_signed_cards,
+    m013_faults,
 )
 """In order; the number of a step is the `user_version` after it."""
 

@@ -30,7 +30,7 @@ from a2a_proxy.model.task import Support
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 12
+SCHEMA_VERSION = 13
 """`PRAGMA user_version`, incremented by each migration."""
 
 PAGE_SIZE = 4096
@@ -290,7 +290,10 @@ SINCE_11 = {"connection": {"tls": "TEXT"}}
 SINCE_12 = {"exchange": {"card_signatures": "TEXT"}}
 """Column that version 12 added: the signatures of the card as JSON, or NULL if there is no signed card."""
 
-COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7, SINCE_9, SINCE_10, SINCE_11, SINCE_12)
+SINCE_13 = {"session": {"faults": "TEXT NOT NULL DEFAULT '[]'"}}
+"""Column that version 13 added: the faults that the proxy made on purpose."""
+
+COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7, SINCE_9, SINCE_10, SINCE_11, SINCE_12, SINCE_13)
 """Columns that migrations added to tables of version 1, in order."""
 
 _STATES = {state.value: state.label for state in TaskState}

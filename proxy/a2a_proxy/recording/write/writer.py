@@ -27,7 +27,19 @@ from a2a_proxy.recording.write.state_writer import StateWriter
 Position = tuple[int, int]
 """Number of the journal segment, and byte offset in it."""
 
-_SESSION_COLUMNS = ["uuid", "tool", "command", "listens", "upstreams", "started", "clock", "pid", "redaction", "names"]
+_SESSION_COLUMNS = [
+    "uuid",
+    "tool",
+    "command",
+    "listens",
+    "upstreams",
+    "started",
+    "clock",
+    "pid",
+    "redaction",
+    "names",
+    "faults",
+]
 _INSERT_SESSION = (
     f"INSERT INTO session ({', '.join(_SESSION_COLUMNS)}) VALUES ({', '.join('?' * len(_SESSION_COLUMNS))})"
 )
@@ -209,7 +221,7 @@ def resume_writer(path: str | os.PathLike[str], session_uuid: str) -> Writer:
 
 def _insert_session(db: sqlite3.Connection, facts: SessionFacts) -> int:
     lists = (pack_json(facts.command), pack_json(facts.listens), pack_json(facts.upstreams))
-    later = (pack_json(facts.redaction), pack_json(facts.names))
+    later = (pack_json(facts.redaction), pack_json(facts.names), pack_json(facts.faults))
     row = (facts.uuid, facts.tool, *lists, facts.started, facts.clock, facts.pid, *later)
     number = db.execute(_INSERT_SESSION, row).lastrowid
     assert number is not None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.protocol.trace_context import TRACESTATE, RandomBits, TraceOrigin
+
+if TYPE_CHECKING:
+    from a2a_proxy.faults.plan import FaultPlan
 
 
 class Output(msgspec.Struct, frozen=True, gc=False):
@@ -76,6 +79,10 @@ class WebhookUrls(Protocol):
         """Return the client's URL for one of the proxy, or None if it is another one. An answer of the agent names the
         configuration that has it."""
 
+    def keep_request(self, url: str, request: bytes) -> None:
+        """Keep the HTTP/1.1 request that created a configuration, as its client wrote it, with the proxy's URL that it
+        was sent with."""
+
     def discard_url(self, url: str) -> None:
         """Forget a URL of the proxy, because the agent did not accept the configuration."""
 
@@ -96,16 +103,41 @@ class EditPlan(msgspec.Struct, frozen=True):
     """Source of the ids of the proxy's spans, whose `traceparent` each request gets; None if requests keep theirs."""
     webhooks: WebhookUrls | None = None
     """Replaces the URLs of webhooks; None if they stay unchanged."""
+    faults: FaultPlan | None = None
+    """Faults on purpose; None without `--fault`."""
+
+    @property
+    def changes_messages(self) -> bool:
+        """Whether there are edits besides faults."""
+        return any(each is not None for each in (self.authority, self.cards, self.trace, self.webhooks))
+
+
+OWN_ANSWER = -1
+"""The offset of a `fault` that makes the proxy respond."""
+EditKind = Literal[
+    "host",
+    "authority",
+    "traceparent",
+    "card",
+    "card-request",
+    "webhook",
+    "untouched",
+    "ended",
+    "fault",
+    "fault-end",
+    "answer",
+]
 
 
 class EditFact(msgspec.Struct, frozen=True):
     """One change, or a change that could not be made; the data of an EDIT record."""
 
     direction: Direction
-    kind: Literal["host", "authority", "traceparent", "card", "card-request", "webhook", "untouched", "ended"]
+    kind: EditKind
     """`host` and `authority` are recorded once for each (before, after) of a connection, `traceparent` for each
     request. `webhook`: URLs of push configurations. `untouched`: a message was held and released unchanged. `ended`:
-    editing has ended on this connection."""
+    editing has ended on this connection. `fault`: a fault concerns the event with this byte; recorded before the bytes
+    of the event. `fault-end`: a fault ends the exchange. `answer`: the proxy has sent a response of its own."""
     offset: int
     """Bytes of this direction that the sender sent before the changed ones."""
     detail: dict[str, Any]
@@ -113,7 +145,8 @@ class EditFact(msgspec.Struct, frozen=True):
     `length_after`. `card-request`: `fields` (names of header fields changed or left out). `untouched`: `reason`, `what`
     (`card`, or `webhook`). `ended`: `reason`.
     `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire events), `fields` (names of
-    the fields left out, if any).
+    the fields left out, if any). `fault`: `note`. `fault-end`: `note`, `stream`, and `reset` if the connection ends:
+    whether with RST. `answer`: `data`, the bytes.
     """
 
 

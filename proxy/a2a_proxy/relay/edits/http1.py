@@ -402,6 +402,9 @@ class Http1Editor:
             request.push = result.push
             if result.edit is not None:
                 request.replaced_urls = tuple(after for _, after in result.edit.urls)
+                if request.push is not None and request.push.kind == "create":
+                    for url in request.replaced_urls:
+                        self._webhooks.keep_request(url, held.raw)
                 self._note_urls(_TO_AGENT, held.offset, result.edit, held.size - len(held.head))
 
     def _release_request(self, reason: str, out: list[bytes]) -> None:

@@ -238,6 +238,36 @@ class Http1Scanner:
         return False
 
 
+class ChunkReader:
+    """Takes the data out of a chunked body, whose parts an `Http1Scanner` has scanned."""
+
+    __slots__ = ("_left", "_line")
+
+    def __init__(self) -> None:
+        self._left = 0
+        """Bytes of the current chunk that have not arrived; -1 after the last chunk."""
+        self._line = b""
+
+    def feed(self, body: bytes, end: int) -> list[tuple[bytes, int]]:
+        """Return the data of a part of the body, each piece with the offset after it. `end`: the offset after
+        `body`."""
+        pieces, at, base = [], 0, end - len(body)
+        while at < len(body) and self._left >= 0:
+            if self._left:
+                taken = min(self._left, len(body) - at)
+                pieces.append((body[at : at + taken], base + at + taken))
+                at, self._left = at + taken, self._left - taken
+                continue
+            stop = body.find(b"\n", at) + 1 or len(body)
+            self._line += body[at:stop]
+            at = stop
+            if self._line.endswith(b"\n"):
+                line, self._line = self._line.strip(), b""
+                if line:  # not the line end after the data of a chunk
+                    self._left = int(line.partition(b";")[0], 16) or -1
+        return pieces
+
+
 def decode_chunked(body: bytes) -> bytes:
     """Return the data of a whole chunked body that an Http1Scanner has scanned, without trailers."""
     return split_chunked(body)[0]

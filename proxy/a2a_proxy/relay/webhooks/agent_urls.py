@@ -66,11 +66,14 @@ class AgentUrls:
         sources: tuple[str, ...],
         show_note: ShowNote,
         is_own: Callable[[Receiver], bool],
+        keep_request: Callable[[str, Upstream, bytes], None],
     ) -> None:
         """Create the URLs of an agent. `base` is empty if the agent cannot reach the proxy, `sources` are the IP
         addresses from which it may deliver (any, if empty), and `is_own` says whether a receiver is a listener of the
-        proxy, so that notifications pass here anyway."""
+        proxy, so that notifications pass here anyway. `keep_request` keeps the request of a key to this agent."""
         self._registry = registry
+        self._upstream = agent
+        self._keep_request = keep_request
         self._agent = agent.address
         self._base = base
         self._sources = sources
@@ -113,6 +116,11 @@ class AgentUrls:
         except OSError:  # the name is only needed to forget the registration earlier
             return found.url
         return found.url
+
+    def keep_request(self, url: str, request: bytes) -> None:
+        """Keep the request that created a configuration, as its client wrote it."""
+        if (found := self._find(url)) is not None:
+            self._keep_request(found.key, self._upstream, request)
 
     def discard_url(self, url: str) -> None:
         """Forget a URL of the proxy, because the agent did not accept the configuration."""

@@ -8,17 +8,24 @@ from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.hosts import is_ip_address
 from a2a_proxy.relay.listener_state import ShowNote
 from a2a_proxy.relay.route import LOOPBACK, Listen, Upstream
+from a2a_proxy.relay.tls import Tls
 from a2a_proxy.relay.webhooks.agent_urls import AgentUrls, WebhookAddress, delivery_sources
 from a2a_proxy.relay.webhooks.registration import Receiver
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
+
+MAX_KEPT_BYTES, MOST_KEPT_REQUESTS = 16 * 1024, 1000
+"""Bytes of the longest request that is kept for `--restore`, and the number of requests."""
 
 
 class WebhookService:
     """Makes the URLs that agents get (`--webhooks`, `--webhook-url`)."""
 
-    def __init__(self, listen: Listen, url: str, registry: WebhookRegistry) -> None:
+    def __init__(self, listen: Listen, url: str, registry: WebhookRegistry, *, restores: bool = False) -> None:
         """Create the service. `url` is the base of the URLs; empty for the address by which the proxy reaches an
-        agent."""
+        agent. With `restores`, configurations can be set back to their clients' webhooks."""
+        self._restores = restores
+        self._requests: dict[str, tuple[Upstream, bytes]] = {}
+        """The requests that created configurations, by key."""
         self.listen = listen
         self.registry = registry
         self._url = url
@@ -48,4 +55,21 @@ class WebhookService:
 
         # An agent for which another URL was given may reach the proxy through other machines, with their addresses.
         sources = () if self._url else delivery_sources(peer, aliases)
-        return AgentUrls(self.registry, agent, self._address.base_for(local), sources, show_note, is_own_receiver)
+        return AgentUrls(
+            self.registry, agent, self._address.base_for(local), sources, show_note, is_own_receiver, self._keep_request
+        )
+
+    async def restore_webhooks(self, tls: Tls) -> int:
+        """Set all configurations back whose requests are known, and return how many requests the agents accepted."""
+        from a2a_proxy.relay.webhooks.restore import restore_webhook
+
+        count = 0
+        for key in [each.key for each in self.registry.list_live()]:
+            if key in self._requests and await restore_webhook(*self._requests[key], tls):
+                self.registry.remove(key)
+                count += 1
+        return count
+
+    def _keep_request(self, key: str, agent: Upstream, request: bytes) -> None:
+        if self._restores and len(request) <= MAX_KEPT_BYTES and len(self._requests) < MOST_KEPT_REQUESTS:
+            self._requests[key] = (agent, request)

@@ -16,8 +16,8 @@ import msgspec
 
 from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.exchange import Binding, Dialect, Exchange
-from a2a_proxy.model.finding import Finding, Severity
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.finding import Actor, Finding, Severity
+from a2a_proxy.model.frame import FAULT_MARK, EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import Task
 from a2a_proxy.redaction.labels import is_withheld
@@ -38,6 +38,8 @@ from a2a_proxy.rules.state.session_state import LARGE_MESSAGE, SessionState, rul
 
 MAX_PENDING_REQUESTS = 16
 """Maximum number of pending requests of one exchange before its first answer; later requests are judged at once."""
+_MAX_FAULTED = 10_000
+"""Names that `Engine` keeps of exchanges with faults."""
 BROKEN_RULE_ID = "RULES"
 """Rule id of the finding that reports a failure of a rule."""
 _MAX_VALUE_LENGTH = 200
@@ -134,6 +136,8 @@ class Engine:
         self.session = SessionState()
         self._repeat_limit = RepeatLimit(max_per_exchange)
         self._deadlines = DeadlineQueue()
+        self._faulted: dict[str, None] = {}
+        """Tasks, and ids of messages, of exchanges that a fault on purpose concerns, the oldest first."""
         self._closed_exchanges: dict[int, Exchange] = {}
         """Exchanges that have ended or will end, until their end is processed."""
         self._tables: _RuleTables = _shared_tables() if selected_rules is None else {}
@@ -197,6 +201,8 @@ class Engine:
             if closed and closed < at:  # the rest of a request that was answered early
                 return
             record = self._open_exchange(frame, source)
+        if frame.note and FAULT_MARK in frame.note:
+            self._note_fault(record, frame)
         if frame.ours:
             record.ours = True
         elif frame.direction is _TO_AGENT and record.binding is not _WEBHOOK:
@@ -205,6 +211,22 @@ class Engine:
             self._on_answer(record, frame, source, gate_result, out)  # the client of a webhook is the agent
         elif frame.kind is FrameKind.CUT:
             record.abort_cause = frame.note
+
+    def _note_fault(self, record: ExchangeRecord, frame: Frame) -> None:
+        """Blame the client no more in this exchange, for its task, and for the same message again: it did not get what
+        the agent sent."""
+        record.faulted = True
+        request = record.request
+        named = (record.task_id, frame.task_id, *((request.task_id, request.message_id) if request else ()))
+        self._faulted.update(dict.fromkeys(filter(None, named)))
+        while len(self._faulted) > _MAX_FAULTED:
+            del self._faulted[next(iter(self._faulted))]
+
+    def _is_faulted(self, context: RuleContext) -> bool:
+        """Whether a fault on purpose may be the cause of what the client does."""
+        frame = context.frame_or_none
+        named = (context.record.task_id, *((frame.task_id, frame.message_id) if frame is not None else ()))
+        return context.record.faulted or any(name in self._faulted for name in named if name)
 
     def _apply_repeated_status(self, frame: Frame, seen: StatusSummary, out: list[Observation]) -> bool:
         """Judge the frame if `is_repeated_status` is true for it, as for most frames; return whether it was."""
@@ -522,6 +544,10 @@ class Engine:
         ):
             return
         record = finding.track or context.record
+        sender = frame_sender(frame, record.binding) if frame is not None and record is context.record else None
+        actor = finding.actor or rule.actor_of(sender)
+        if self._faulted and actor is not Actor.AGENT and self._is_faulted(context):
+            return
         severity = finding.severity or rule.severity
         side = int(frame.direction) if frame is not None else -1
         seq = finding.seq if finding.seq is not None else frame.seq if frame is not None else -1
@@ -540,8 +566,7 @@ class Engine:
             )
             if value
         } | finding.evidence
-        sender = frame_sender(frame, record.binding) if frame is not None and record is context.record else None
-        evidence["actor"] = (finding.actor or rule.actor_of(sender)).value
+        evidence["actor"] = actor.value
         if place := _phrase_of_frame(seq, record, frame):
             evidence["frame"] = place
         if count > 1:
@@ -577,6 +602,7 @@ class Engine:
             **self._deadlines.save(),
             "ends": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self._closed_exchanges.values()],
             "now": self._now,
+            "faulted": list(self._faulted),
         }
 
     @classmethod
@@ -589,6 +615,7 @@ class Engine:
         ends = [msgspec.convert(each, Exchange, builtin_types=(bytes,)) for each in state["ends"]]
         engine._closed_exchanges = {each.id: each for each in ends}
         engine._now = state["now"]
+        engine._faulted = dict.fromkeys(state.get("faulted", ()))
         return engine
 
 

@@ -57,7 +57,9 @@ def end_flags(exchange: Exchange) -> int:
 
 
 def may_have_push_config(payload: bytes) -> bool:
-    """Whether a request may contain a push configuration, which always has a URL."""
+    """Whether a request may contain a push configuration, which has a URL and, in JSON, a name with `otification`."""
+    if payload[:1] == b"{" and b"otification" not in payload:
+        return False
     return b"://" in payload or b":\\/\\/" in payload
 
 

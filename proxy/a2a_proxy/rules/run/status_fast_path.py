@@ -46,6 +46,7 @@ def is_repeated_status(record: ExchangeRecord, frame: Frame, task: TaskRecord) -
         and record.task_id == task.task_id
         and frame.framing in PLAIN_FRAMINGS
         and not frame.final
+        and not frame.note
         # task: still in this state, with no other stream
         and 0 <= here < len(states)
         and record.dropped == task.dropped

@@ -35,6 +35,8 @@ _MAX_SENT, _MAX_EVENTS, _MAX_ATTEMPTS = 2000, 64, 16
 """Maximum number of remembered pairs of task and URL, of events of each, and of attempts of each event."""
 _MAX_HELD_TASKS, _MAX_HELD = 1000, 32
 """Maximum number of tasks with deliveries whose configuration is not known yet, and of such deliveries of each."""
+_MAX_EXAMINED = 1000
+"""Maximum number of open exchanges that are examined for one delivery."""
 _MAX_VALUE = 200
 """Maximum characters of a header field that is compared with a token."""
 
@@ -334,7 +336,11 @@ def _match_frame(context: RuleContext) -> list[MatchedDelivery]:
 
 
 def has_open_request(session: SessionState, delivery: Delivery) -> bool:
-    """Whether a request without an answer may have created the task, or may have set a configuration for it."""
+    """Whether a request without an answer may have created the task, or may have set a configuration for it. Assumed
+    if very many exchanges are open.
+    """
+    if len(session.exchange_records) > _MAX_EXAMINED:
+        return True
     task = owner_task(session, delivery.task_id)
     is_known = task is not None and task.created_by
     for each in session.exchange_records.values():

@@ -282,6 +282,8 @@ class ExchangeRecord:
     """Flags of the exchange (`request_flags`), set when `is_judged` becomes true."""
     ours: bool = False
     """Whether the proxy answered."""
+    faulted: bool = False
+    """Whether the client got something else than the agent sent, because of a fault on purpose."""
     answers: int = 0
     """Number of answers and events of the agent, including errors."""
     events: int = 0

@@ -58,7 +58,7 @@ class FixtureAgent:
             self._mock = make_mock(order.cassettes, order.replay, passthrough)
             await self._mock.start()
             upstream, grpc = self._mock.address, ""
-        self._front_relay = AgentRelay(upstream, grpc, order.recording, order.command, order.redact)
+        self._front_relay = AgentRelay(upstream, grpc, order.recording, order.command, order.redact, order.faults)
         return await self._front_relay.start()
 
     def store_traffic(self) -> None:
@@ -71,8 +71,9 @@ class FixtureAgent:
         notes = tuple(
             note for relay in (self._front_relay, self._back_relay) if relay is not None for note in relay.notes
         )
+        missed = self._front_relay.missed_faults if self._front_relay is not None else ()
         if self._mock is None:
-            return ReplayStatus(notes=notes)
+            return ReplayStatus(notes=notes, missed_faults=missed)
         from a2a_proxy.testing.child.mock_agent import miss_texts
 
         player, passthrough = self._mock.player, self._mock.passthrough
@@ -89,6 +90,7 @@ class FixtureAgent:
             loose=tuple(miss.first_line for miss in player.allowed_misses),
             masked=tuple(match.text for match in player.masked_matches),
             notes=notes,
+            missed_faults=missed,
             forwarded=passthrough.call_count if passthrough is not None else 0,
         )
 

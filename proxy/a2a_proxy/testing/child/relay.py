@@ -17,6 +17,7 @@ import msgspec
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import KEY_BYTES, SessionFile
 from a2a_proxy.model.chunk import Chunk, ChunkKind, DialFacts, Direction
+from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote
@@ -25,6 +26,7 @@ from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
 
 if TYPE_CHECKING:
+    from a2a_proxy.faults.plan import FaultPlan
     from a2a_proxy.testing.child.session_recorder import SessionRecorder
 
 _GRACE_SECONDS = 0.2
@@ -37,22 +39,30 @@ class AgentRelay:
     """Relays from a local port to one agent."""
 
     def __init__(
-        self, upstream: str, grpc: str, recording: str, command: tuple[str, ...], redact: tuple[str, ...]
+        self,
+        upstream: str,
+        grpc: str,
+        recording: str,
+        command: tuple[str, ...],
+        redact: tuple[str, ...],
+        faults: tuple[str, ...] = (),
     ) -> None:
         """`recording` is the path of its recording.
 
-        Raises RouteError for an invalid address, PolicyError for an invalid word of `redact`.
+        Raises RouteError for an invalid address, PolicyError for an invalid word of `redact`, RecordingError for an
+        invalid fault.
         """
         policy_of(redact)
         self.notes: list[str] = []
         """Notes of the relay, for example about signed cards."""
         self._clock = session_clock()
         route = Route(Listen("127.0.0.1", 0), Upstream.parse(upstream), Upstream.parse(grpc) if grpc else None)
-        self._relay = Relay((route,), self._clock, EditPolicy(), self._add_note)
+        self._faults = _make_fault_plan(faults) if faults else None
+        self._relay = Relay((route,), self._clock, EditPolicy(faults=self._faults), self._add_note)
         self._upstreams = (f"{upstream} (HTTP/2 to {grpc})" if grpc else upstream,)
         started, session = self._clock(), str(uuid.uuid4())
         self._session = SessionFile(
-            recording, os.getpid(), started, session, command, upstreams=self._upstreams, redact=redact
+            recording, os.getpid(), started, session, command, upstreams=self._upstreams, redact=redact, faults=faults
         )
         self._recorder: RelayRecorder | None = None
 
@@ -63,6 +73,11 @@ class AgentRelay:
         self._recorder = RelayRecorder(msgspec.structs.replace(self._session, listens=(address,)), self._note_dial)
         self._relay.accept_connections(self._recorder)
         return address
+
+    @property
+    def missed_faults(self) -> tuple[str, ...]:
+        """The faults that have not happened."""
+        return () if self._faults is None else self._faults.missed
 
     def store_traffic(self) -> None:
         """Store all traffic so far. Raises RecordingError."""
@@ -135,6 +150,20 @@ class RelayRecorder:
 
             self._session_recorder = SessionRecorder(self._session, _redaction_key())
         return self._session_recorder
+
+
+def _make_fault_plan(texts: tuple[str, ...]) -> FaultPlan:
+    """Return the plan of faults. Raises RecordingError."""
+    from a2a_proxy.faults.live import parse_live_fault
+    from a2a_proxy.faults.plan import FaultPlan
+    from a2a_proxy.faults.words import FaultError
+    from a2a_proxy.relay.fault_editing import load_stages
+
+    load_stages()
+    try:
+        return FaultPlan([parse_live_fault(text) for text in texts])
+    except FaultError as wrong:
+        raise RecordingError(f"a fault cannot be read: {wrong}", wrong.hint) from wrong
 
 
 def _redaction_key() -> bytes:

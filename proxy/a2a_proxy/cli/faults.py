@@ -1,0 +1,42 @@
+"""Faults on purpose: the plan of `--fault`, and the lines of a run about its faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from a2a_proxy.cli.errors import UserError
+
+if TYPE_CHECKING:
+    from a2a_proxy.cli.console import Console
+    from a2a_proxy.faults.plan import FaultPlan
+
+
+def make_fault_plan(texts: Sequence[str]) -> FaultPlan | None:
+    """Return the plan of `--fault`, or None without one. Raises UserError with a caret under what is wrong."""
+    if not texts:
+        return None
+    from a2a_proxy.faults.live import parse_live_fault
+    from a2a_proxy.faults.plan import FaultPlan
+    from a2a_proxy.faults.words import FaultError
+    from a2a_proxy.relay import fault_editing
+
+    fault_editing.load_stages()
+    try:
+        return FaultPlan([parse_live_fault(text) for text in texts])
+    except FaultError as wrong:
+        hint = wrong.hint or 'for example: --fault "drop status 2 of SendStreamingMessage call 1"'
+        raise UserError(f"--fault: {wrong}", hint) from wrong
+
+
+def announce_faults(plan: FaultPlan, console: Console) -> None:
+    """Tell the user at the start which faults the proxy makes."""
+    for fault in plan.faults:
+        console.show_note(f"fault on purpose: {fault.text}", loud=False)
+
+
+def report_missed_faults(plan: FaultPlan, console: Console) -> None:
+    """Tell the user at the end which faults have not happened."""
+    for text in plan.missed:
+        hint = "no call or event fits it; a2a-inspect ls shows the calls, a2a-inspect show their events"
+        console.show_note(f"this fault never happened: {text}", hint)

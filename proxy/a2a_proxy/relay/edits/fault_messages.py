@@ -1,0 +1,66 @@
+"""The messages of gRPC responses that faults look for: their facts, and another generation in their bytes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from a2a_proto import choose_a2a_v1
+from a2a_proxy.faults.plan import EventFacts
+from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.protocol.operations import GRPC_METHODS, message_names
+from a2a_proxy.protocol.schema import MessageDecoder, decoder_for, schema_of, schema_set_of
+from a2a_proxy.relay.edits.fault_events import MAX_MESSAGE_BYTES, NO_FACTS, facts_of
+from a2a_proxy.wire.content import decompress_message
+
+PREFIX_SIZE = 5
+"""Bytes of the prefix of a message."""
+
+
+class GrpcEvents:
+    """Reads the messages of an agent in one call. `path` is that of the call, `encoding` that of its response."""
+
+    def __init__(self, path: str, encoding: bytes) -> None:
+        self._operation, self._dialect = GRPC_METHODS[path]
+        self._method = path.rpartition("/")[2]
+        self._encoding = encoding
+        self._decoder: MessageDecoder | None = None
+
+    def read(self, message: bytes) -> EventFacts:
+        """Return the facts of a message with its prefix."""
+        parsed = self._parse(message)
+        return NO_FACTS if parsed is None else facts_of(self._choose_decoder(b"").summarise(parsed))
+
+    def change_generation(self, message: bytes, change: int) -> bytes | None:
+        """Return the message, uncompressed and with its generation changed by a number, or None if it has none."""
+        parsed = self._parse(message)
+        if parsed is None:
+            return None
+        which = parsed.WhichOneof("payload") if parsed.DESCRIPTOR.oneofs_by_name.get("payload") else None
+        holder = getattr(parsed, which) if which else parsed
+        if "generation" not in holder.DESCRIPTOR.fields_by_name or not holder.generation:
+            return None
+        holder.generation = max(holder.generation + change, 0)
+        payload: bytes = parsed.SerializeToString()
+        return b"\0" + len(payload).to_bytes(4) + payload
+
+    def _parse(self, message: bytes) -> Any:
+        data = message[PREFIX_SIZE:]
+        try:
+            if message[0]:
+                data = decompress_message(self._encoding, data, MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES)[0].data
+            return self._choose_decoder(data).parse(data)
+        except (DecodeError, ValueError):
+            return None
+
+    def _choose_decoder(self, data: bytes) -> MessageDecoder:
+        if self._decoder is None:
+            dialect = self._dialect
+            if dialect is Dialect.UNKNOWN:
+                name = message_names(self._operation, Dialect.V0_3)[1]
+                found = choose_a2a_v1(self._method, name, data, "0.3")
+                dialect = Dialect.RC if found == "rc" else Dialect.V0_3
+            name = message_names(self._operation, dialect)[1]
+            self._decoder = decoder_for(schema_of(schema_set_of(dialect), name))
+        return self._decoder

@@ -1,0 +1,402 @@
+"""Faults on one HTTP/1.1 connection: failing calls, and responses whose events are lost, repeated, moved or late.
+
+A request that may be a call of A2A is held until its operation is known: by its head, or by its body if it is
+JSON-RPC. Only responses that a fault concerns are read; they are sent with the chunked coding. After bytes that the
+scanner does not understand, all bytes are forwarded unchanged.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import msgspec
+
+from a2a_proxy.faults.live import WEBHOOK
+from a2a_proxy.faults.plan import CallFaults, FaultPlan, describe_mark
+from a2a_proxy.faults.stream import FaultPiece, StreamFaults
+from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import Binding
+from a2a_proxy.protocol.bindings.webhook import is_pushed_event
+from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
+from a2a_proxy.protocol.operations import CARD_OPERATION, JSONRPC_METHODS, STREAMING_OPERATIONS
+from a2a_proxy.protocol.rest_path import match_request_line
+from a2a_proxy.relay.edits.edit import OWN_ANSWER, EditFact, Output
+from a2a_proxy.relay.edits.fault_answers import encode_http1_failure
+from a2a_proxy.relay.edits.fault_events import (
+    MAX_MESSAGE_BYTES,
+    SseEvents,
+    change_event_generation,
+    change_json_generation,
+    data_of_event,
+    read_json_event,
+)
+from a2a_proxy.relay.edits.fault_output import TimedQueue
+from a2a_proxy.relay.edits.http1_message import CARD_PATHS, replace_fields
+from a2a_proxy.relay.edits.http1_scan import (
+    CHUNKED,
+    UNTIL_CLOSE,
+    ChunkReader,
+    Http1ScanError,
+    Http1Scanner,
+    MessagePart,
+    decode_chunked,
+    header_field,
+    parse_request_head,
+    parse_response_head,
+)
+
+MAX_REQUEST_BYTES = 1 << 20
+"""Bytes of a request that is held until its operation is known; a longer one is forwarded without faults."""
+
+_TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
+
+
+class _PendingCall(msgspec.Struct):
+    """A request whose response has not begun."""
+
+    number: int
+    """Number of the request on its connection."""
+    head: bool = False
+    connect: bool = False
+    streaming: bool = False
+    faults: CallFaults | None = None
+    answer: bytes = b""
+    """The response of the proxy; empty if the agent responds."""
+
+
+class _CallShape(msgspec.Struct):
+    method: str = ""
+    id: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Response:
+    """A response that faults concern."""
+
+    def __init__(self, call: _PendingCall, faults: CallFaults, framing: int, *, sse: bool) -> None:
+        self.number = call.number
+        self.chunks = ChunkReader() if framing == CHUNKED else None
+        self.is_chunked = framing != UNTIL_CLOSE
+        """Whether it is sent with the chunked coding."""
+        self.slice_size = faults.slice_size
+        self.stream = StreamFaults(faults, change_event_generation if sse else change_json_generation)
+        self._events = SseEvents() if sse else None
+        self._body = bytearray()
+        self._streaming = call.streaming
+        self._is_read = True
+        """Whether its events are still read."""
+
+    def feed(self, data: bytes, end: int) -> list[FaultPiece]:
+        """Return the pieces to send for bytes of the body. `end`: the offset after them in what the agent sent."""
+        if not self._is_read:
+            return [FaultPiece(data)]
+        if self._events is None:
+            self._body += data
+            if len(self._body) <= MAX_MESSAGE_BYTES:
+                return []
+            self._is_read = False
+            return [FaultPiece(bytes(self._body))]
+        pieces = []
+        for event, place in self._events.feed(data, end):
+            text = data_of_event(event)
+            facts = read_json_event(text, streaming=True) if text else None
+            pieces += [FaultPiece(event)] if facts is None else self.stream.feed_event(event, facts, place)
+        if self._events.is_too_long:
+            self._is_read = False
+            pieces += [*self.stream.finish(), FaultPiece(self._events.take_rest())]
+        return pieces
+
+    def finish(self, end: int) -> list[FaultPiece]:
+        """Return the last pieces, because the body is complete."""
+        if self._events is not None:
+            return [*self.stream.finish(), FaultPiece(self._events.take_rest())]
+        if not self._is_read or not self._body:
+            return []
+        body = bytes(self._body)
+        return self.stream.feed_event(body, read_json_event(body, streaming=self._streaming), end - 1)
+
+    def encode(self, data: bytes) -> list[bytes]:
+        """Return the bytes to send for a part of the body, sliced and with the chunked coding."""
+        size = self.slice_size or len(data) or 1
+        slices = [data[at : at + size] for at in range(0, len(data), size)]
+        return [b"%x\r\n%s\r\n" % (len(each), each) for each in slices] if self.is_chunked else slices
+
+
+class Http1Faults:
+    """The faults of one HTTP/1.1 connection: a `FaultStage`."""
+
+    def __init__(self, plan: FaultPlan) -> None:
+        self._plan = plan
+        self._facts: list[EditFact] = []
+        self._requests, self._responses = Http1Scanner(), Http1Scanner()
+        self._offset = 0
+        """Bytes of the agent before those being scanned, and of the proxy's own responses."""
+        self._numbers = 0
+        self._held: list[bytes] | None = None
+        """Held parts of a request; None if the current one is forwarded as it arrives."""
+        self._held_size = 0
+        self._current = _PendingCall(0)
+        """The request that is being received."""
+        self._dropping = False
+        """Whether the rest of the request is dropped, because the proxy responds."""
+        self._pending: deque[_PendingCall] = deque()
+        self._head_parts: list[bytes] = []
+        """The received parts of a response's head that is not complete."""
+        self._response: _Response | None = None
+        self._latest_number = 0
+        """Number of the last call whose response faults concern."""
+        self._until_close = False
+        """Whether that response ends with the connection."""
+        self._answered_bytes = 0
+        """Bytes of the proxy's own responses since the last bytes of a peer."""
+        self._queue = TimedQueue()
+        self._ended = False
+        """Whether a fault has ended the connection."""
+        self._opaque = False
+        """Whether all bytes are forwarded unchanged."""
+
+    # Interface of `FaultStage`
+
+    @property
+    def is_active(self) -> bool:
+        """False once the connection cannot be followed and nothing waits."""
+        return not self._opaque or bool(self._queue)
+
+    @property
+    def is_delaying(self) -> bool:
+        """Whether bytes for the client wait for their time."""
+        return bool(self._queue)
+
+    @property
+    def deadline(self) -> float | None:
+        """When the next bytes are due."""
+        return self._queue.deadline
+
+    def take_edits(self) -> list[EditFact]:
+        """Return what happened since the last call."""
+        facts, self._facts = self._facts, []
+        return facts
+
+    def feed(self, direction: Direction, data: bytes, now: float) -> list[Output]:
+        """Handle bytes of one peer and return the bytes to write."""
+        if self._ended:
+            return []
+        to_agent: list[bytes] = []
+        at = 0
+        try:
+            while at < len(data) and not self._opaque and not self._ended:
+                if direction is _TO_AGENT:
+                    at = self._scan_request(data, at, now, to_agent)
+                else:
+                    at = self._scan_response(data, at, now)
+        except Http1ScanError:
+            self._opaque = True
+            self._release(to_agent)
+            for part in self._head_parts:
+                self._queue.add(part, now)
+        if self._opaque and at < len(data):
+            if direction is _TO_AGENT:
+                to_agent.append(data[at:])
+            else:
+                self._queue.add(data[at:], now)
+        self._offset += self._answered_bytes + (len(data) if direction is _TO_CLIENT else 0)
+        self._answered_bytes = 0
+        sent = b"".join(to_agent)
+        return [*([Output(_TO_AGENT, sent)] if sent else []), *self.tick(now)]
+
+    def feed_eof(self, direction: Direction, now: float) -> list[Output]:
+        """Handle a FIN of the sender of that direction and return the bytes that it leaves."""
+        if direction is _TO_AGENT:
+            held, self._held = b"".join(self._held or ()), None
+            return [Output(_TO_AGENT, held)] if held and not self._dropping else []
+        if self._response is not None and self._responses.is_until_close:
+            self._send(self._response.finish(self._offset), now)
+        return self.tick(now)
+
+    def tick(self, now: float) -> list[Output]:
+        """Return the bytes that are due."""
+        sent: list[bytes] = []
+        while (piece := self._queue.take_due(now)) is not None and not self._ended:
+            sent.append(piece.data)
+            if piece.cut:
+                self._end(piece.cut, "cut", self._latest_number, reset=self._until_close)
+        return [Output(_TO_CLIENT, each) for each in sent if each]
+
+    # Requests
+
+    def _scan_request(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
+        scanner = self._requests
+        if scanner.is_between_messages:
+            self._held, self._held_size, self._dropping = [], 0, False
+        part, end = scanner.read_part(data, at)
+        raw = data[at:end]
+        if self._held is not None:
+            self._held.append(raw)
+            self._held_size += len(raw)
+        elif not self._dropping:
+            out.append(raw)
+        if part is MessagePart.HEAD_END:
+            try:
+                self._on_request_head(now, out)
+            except Http1ScanError:
+                self._held = [b"".join(self._held or ())[: -len(raw)]]  # the caller forwards the rest
+                raise
+        elif part is MessagePart.BODY_END:
+            self._on_request_end(now, out)
+        elif self._held is not None and self._held_size > MAX_REQUEST_BYTES:
+            self._release(out)
+        return end
+
+    def _on_request_head(self, now: float, out: list[bytes]) -> None:
+        head = self._requests.head
+        method, target, framing = parse_request_head(head)
+        self._numbers += 1
+        self._current = _PendingCall(self._numbers, method == b"HEAD", method == b"CONNECT")
+        self._pending.append(self._current)
+        is_empty = self._requests.begin_body(framing)
+        found = match_request_line(method.decode("latin-1"), target)
+        if head.startswith(b"HTTP/1.0\r\n", head.index(b"\r\n") - 8):  # its client may not know the chunked coding
+            self._release(out)
+        elif found is not None:
+            self._open_call(found.operation.name, Binding.REST, b"", out)
+        elif method == b"GET" and target.partition(b"?")[0].endswith(CARD_PATHS):
+            self._open_call(CARD_OPERATION.name, Binding.CARD, b"", out)
+        elif is_empty or method != b"POST" or header_field(head, b"expect") is not None:
+            self._release(out)
+        if is_empty:
+            self._on_request_end(now, out)
+
+    def _on_request_end(self, now: float, out: list[bytes]) -> None:
+        """Handle the end of a request, which is held if its operation is not known yet."""
+        if self._held is not None:
+            self._read_body(b"".join(self._held), out)
+        self._dropping = False
+        self._answer_due(now)
+
+    def _read_body(self, request: bytes, out: list[bytes]) -> None:
+        head = self._requests.head
+        body = request[len(head) :]
+        try:
+            if header_field(head, b"transfer-encoding") is not None:
+                body = decode_chunked(body)
+            call = msgspec.json.decode(body, type=_CallShape)
+        except UNREADABLE_ERRORS:
+            call = _CallShape()
+        row = JSONRPC_METHODS.get(call.method)
+        if row is not None:
+            self._open_call(row[0].name, Binding.JSONRPC, bytes(call.id), out)
+        elif not call.method and is_pushed_event(body, has_token=b"\r\nx-a2a-notification-token:" in head.lower()):
+            self._open_call(WEBHOOK, Binding.WEBHOOK, b"", out)
+        else:
+            self._release(out)
+
+    def _open_call(self, operation: str, binding: Binding, rpc_id: bytes, out: list[bytes]) -> None:
+        """Apply the faults of a call: forward its request, or drop it and respond."""
+        call, faults = self._current, self._plan.open_call(operation, binding)
+        call.faults, call.streaming = faults, operation in STREAMING_OPERATIONS
+        fault = None if faults is None else faults.refusal
+        if faults is None or fault is None:
+            self._release(out)
+            return
+        faults.count_refusal()
+        self._held, self._dropping = None, True
+        if fault.verb == "reset":
+            self._end(fault.text, "reset", call.number, reset=True)
+            return
+        note = describe_mark("answered", fault.text)
+        self._facts.append(EditFact(_TO_CLIENT, "fault", OWN_ANSWER, {"note": note}))
+        call.answer = encode_http1_failure(fault, rpc_id, streaming=call.streaming, head=call.head)
+
+    def _release(self, out: list[bytes]) -> None:
+        out += self._held or ()
+        self._held = None
+
+    def _answer_due(self, now: float) -> None:
+        """Send the responses of the proxy that are next, after the agent's to earlier requests."""
+        pending = self._pending
+        while (
+            pending
+            and pending[0].answer
+            and self._responses.is_between_messages
+            and not (self._dropping and pending[0] is self._current)
+        ):
+            answer = pending.popleft().answer
+            self._queue.add(answer, now)
+            self._answered_bytes += len(answer)
+            self._facts.append(EditFact(_TO_CLIENT, "answer", self._offset, {"data": answer}))
+
+    # Responses
+
+    def _scan_response(self, data: bytes, at: int, now: float) -> int:
+        scanner = self._responses
+        part, end = scanner.read_part(data, at)
+        raw, response = data[at:end], self._response
+        if part is MessagePart.HEAD:
+            self._head_parts.append(raw)
+        elif part is MessagePart.HEAD_END:
+            self._on_response_head(now)
+            self._head_parts.clear()
+        elif response is None:
+            self._queue.add(raw, now)
+        else:
+            self._on_body(response, raw, self._offset + end, now)
+        if part is MessagePart.BODY_END:
+            self._on_response_end(self._offset + end, now)
+        return end
+
+    def _on_response_head(self, now: float) -> None:
+        head = self._responses.head
+        if not self._pending:
+            raise Http1ScanError("a response without a request")
+        call = self._pending[0]
+        status, framing = parse_response_head(head, call.head)
+        if status == 101 or (call.connect and 200 <= status < 300):
+            raise Http1ScanError("another protocol from here")
+        is_empty = self._responses.begin_body(framing)
+        if status >= 200:
+            self._pending.popleft()
+            faults = call.faults
+            plain = (header_field(head, b"content-encoding") or b"identity").lower() == b"identity"
+            if faults is not None and status == 200 and plain and not is_empty:
+                kind = (header_field(head, b"content-type") or b"").lower()
+                self._response = _Response(call, faults, framing, sse=kind.startswith(b"text/event-stream"))
+                self._latest_number, self._until_close = call.number, framing == UNTIL_CLOSE
+                if framing >= 0:
+                    head = replace_fields(head, {b"content-length": None})[:-2] + b"Transfer-Encoding: chunked\r\n\r\n"
+        self._queue.add(head, now)
+        if is_empty and status >= 200:
+            self._answer_due(now)
+
+    def _on_body(self, response: _Response, raw: bytes, end: int, now: float) -> None:
+        parts = [(raw, end)] if response.chunks is None else response.chunks.feed(raw, end)
+        for data, place in parts:
+            self._send(response.feed(data, place), now)
+
+    def _on_response_end(self, end: int, now: float) -> None:
+        response = self._response
+        if response is not None:
+            self._send(response.finish(end), now)
+            if response.is_chunked:
+                self._queue.add(b"0\r\n\r\n", now)
+            self._response = None
+        self._answer_due(now)
+
+    def _send(self, pieces: list[FaultPiece], now: float) -> None:
+        response = self._response
+        assert response is not None
+        for mark in response.stream.marks:
+            self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(response.number)))
+        response.stream.marks.clear()
+        for piece in pieces:
+            parts = response.encode(piece.data) or [b""]
+            for place, part in enumerate(parts):
+                last = place == len(parts) - 1
+                self._queue.add(part, now, 0.0 if place else piece.delay, piece.cut if last else "")
+
+    # The end
+
+    def _end(self, text: str, what: str, number: int, *, reset: bool) -> None:
+        """End the connection in the call of this number."""
+        self._ended = True
+        detail: dict[str, Any] = {"note": describe_mark(what, text), "reset": reset, "stream": number}
+        self._facts.append(EditFact(_TO_CLIENT, "fault-end", self._offset, detail))
