@@ -119,6 +119,7 @@ def test_a_delivery_reaches_the_receiver(play: Play, tmp_path: Path) -> None:
             assert bench.journal.kinds().count("EDIT to_agent") == 1
             facts = msgspec.json.decode(bench.journal.chunks[0].data, type=ConnectionFacts)
             assert (facts.upstream, facts.listen.rpartition(":")[2]) == (where, str(bench.delivery_port))
+            assert facts.deliverer == "agent:1"
             assert key.encode() not in b"".join(chunk.data for chunk in bench.journal.chunks)
 
     play(story())
