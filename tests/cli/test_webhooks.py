@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -79,3 +81,11 @@ def test_receivers_that_the_proxy_does_not_see(
     line = "a2a-proxy: notifications for http://client.example do not pass here; to record them: --webhooks :9100"
     assert (one.out + one.err).splitlines().count(line) == int(told)
     assert (one.out + one.err).count("do not pass here") == int(told)
+
+
+def test_nothing_of_it_is_loaded_without_the_option() -> None:
+    """A proxy without webhooks starts as before, and edits without looking for them."""
+    modules = "a2a_proxy.cli.run, a2a_proxy.cli.config, a2a_proxy.relay.edits.http1, a2a_proxy.relay.edits.http2"
+    code = f"import sys, {modules}; print([n for n in sys.modules if 'push_config' in n or 'relay.webhooks' in n])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FAULT_MARK
 from support_peers import agent, missing, run_client
@@ -93,3 +94,20 @@ def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Pa
     assert [each for each in findings if each.exchange in faulted and each.evidence.get("actor") != "agent"] == []
     clean = {each.rule for each in findings if each.exchange == exchanges[9].id}
     assert {each.rule for each in findings if each.exchange in faulted and not each.rule.startswith("A2A-LAT")} <= clean
+
+
+@pytest.mark.peers
+def test_a_delivery_fails_and_the_next_ones_do_not(tmp_path: Path) -> None:
+    """The webhook of a real client, posted to by a real agent through `--webhooks`."""
+    if why := missing("sdk1"):
+        pytest.fail(why)
+    options = ("--webhooks", "127.0.0.1:0", "--fault", "fail 503 at webhook call 1")
+    with agent("sdk1") as far, proxy(tmp_path, far.base_url, far.grpc_target, *options) as between:
+        (seen,) = asyncio.run(run_client("sdk1", "jsonrpc", ["webhook"], between.base_url))
+        with finished(between) as recording:
+            exchanges = [row.exchange for row in recording.read_exchanges()]
+    deliveries = [each for each in exchanges if each.binding is Binding.WEBHOOK]
+    assert [each.how for each in deliveries] == ["refused", *["complete"] * (len(deliveries) - 1)]
+    assert deliveries[0].status == 503
+    assert len(seen.streams()["webhook"]) == len(deliveries) - 1 > 1
+    assert "never happened" not in between.text

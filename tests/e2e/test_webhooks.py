@@ -79,6 +79,7 @@ def test_clients_notice_nothing(kind: str, binding: str, tmp_path: Path) -> None
     assert len(found) == len(posts)
     assert {(each.method, each.target, each.status) for each in found} <= {("POST", "/hook", 200)}
     with Recording(one.recording) as recording:
+        assert len({row.task.agent for row in recording.read_tasks()}) == 1
         sent = {row.exchange.task_id for row in recording.read_exchanges() if row.exchange.operation.startswith("Send")}
         (session,) = recording.read_sessions()
     assert {each.task_id for each in found} <= sent - {""}
@@ -165,6 +166,25 @@ def test_a_restart_of_the_proxy_loses_no_notification(tmp_path: Path) -> None:
     found = deliveries(two.recording)
     assert [each.status for each in found] == [500] + [204] * (len(hook.posts) - 1)
     assert {(each.task_id, each.authority) for each in found} == {(task, hook.place)}
+
+
+def test_a_delivery_before_the_answer_is_on_its_task(tmp_path: Path) -> None:
+    """A message whose answer waits for the task: its notifications are the first that the proxy sees of the task."""
+    if why := missing("sdk1"):
+        pytest.skip(why)
+    with (
+        agent("sdk1") as far,
+        Receiver(200).serving() as hook,
+        between(tmp_path, far, "--webhooks", "127.0.0.1:0") as one,
+    ):
+        message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "input"}]}
+        configuration = {"taskPushNotificationConfig": {"url": hook.url}}
+        call(one, "SendMessage", message=message, configuration=configuration)
+        one.stop()
+    with Recording(one.recording) as recording:
+        (task,) = [row.task for row in recording.read_tasks()]
+    assert task.agent == f"127.0.0.1:{far.http}"
+    assert len(deliveries(one.recording)) == len(hook.posts) > 0
 
 
 def test_configurations_are_set_back_at_the_end(tmp_path: Path) -> None:

@@ -349,3 +349,38 @@ def test_without_the_marks_a_client_would_be_blamed(play: Play) -> None:
         assert [each for each in Seen(bench).blamed if each.evidence["actor"] != "agent"]
 
     play(story())
+
+
+@pytest.mark.parametrize("abort", [False, True])
+def test_the_end_of_the_agents_bytes_waits_for_a_stalled_event(abort: bool, play: Play) -> None:
+    """An agent that closes, or resets, the connection after its last event."""
+
+    async def closing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        data = [b"data: " + json.dumps({"result": event}).encode() + b"\n\n" for event in EVENTS]
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n" + b"".join(data))
+        await writer.drain()
+        await asyncio.sleep(0.05)
+        if abort:
+            writer.transport.abort()
+        else:
+            writer.close()
+
+    async def story() -> None:
+        plan = FaultPlan([parse_live_fault("stall 200ms before 2 of *")])
+        policy = EditPolicy("never", keep_host=True, faults=plan)
+        async with agent(closing) as port, relaying(port, editing=policy) as bench:
+            reader, writer = await bench.connect()
+            writer.write(_rpc("SendStreamingMessage", SEND))
+            first = await reader.readuntil(b"\n\n")
+            began = asyncio.get_running_loop().time()
+            rest = b""
+            with contextlib.suppress(ConnectionError):
+                while data := await reader.read(65536):
+                    rest += data
+            assert asyncio.get_running_loop().time() - began > 0.1
+            assert (first + rest).count(b"data: ") == 4
+            writer.close()
+            await bench.closed()
+
+    play(story())

@@ -132,6 +132,9 @@ class ConnectionFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """The TLS handshake with the client; None if it speaks plain text."""
     forwarded: bool = False
     """Whether the client chose the upstream by its request to a forward proxy."""
+    deliverer: str = ""
+    """The upstream of the agent that delivers a push notification, as the user wrote it, if the client is this agent
+    and the upstream its client's webhook."""
 
 
 class DialFacts(msgspec.Struct, frozen=True):

@@ -372,7 +372,7 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
         version_header=_header_text(headers, b"a2a-version"),
         extensions=_header_text(headers, b"a2a-extensions") or _header_text(headers, b"x-a2a-extensions"),
         ours=link.ours,
-        agent=link.shared.agent_of(link.facts.upstream),
+        agent=link.shared.agent_of(link.facts.deliverer or link.facts.upstream),
         client=link.facts.client.rpartition(":")[0],
     )
     exchange.bytes_to_agent = event.end - event.start

@@ -366,6 +366,7 @@ class ProxyConnection:
             self._route.upstream.text,
             tls=self.client_tls,
             forwarded=self._listener.forwarded,
+            deliverer=self._listener.deliverer,
             client_process=self.context.process_of(client),
         )
 

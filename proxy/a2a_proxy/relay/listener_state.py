@@ -72,6 +72,8 @@ class ListenerState:
         self.forwarded = forwarded
         self.upstream_label = "upstream agent"
         """What the upstream is, for the response if it cannot be reached."""
+        self.deliverer = ""
+        """The upstream of the agent that delivers here to a webhook, as the user wrote it."""
         self.loopback = loopback
         self.agent = AgentAddresses(
             route.upstream.host.lower(),

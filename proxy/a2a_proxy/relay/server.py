@@ -237,7 +237,8 @@ class Relay:
         self, webhooks: WebhookService, listener: ListenerState, upstream: Upstream, agent: asyncio.BaseTransport
     ) -> WebhookUrls:
         ends = (agent.get_extra_info("sockname")[0], agent.get_extra_info("peername")[0])
-        return webhooks.urls_for(upstream, listener.agent.aliases, ends, self._show_note_once, self._is_own)
+        name = listener.route.upstream.text
+        return webhooks.urls_for(name, upstream, listener.agent.aliases, ends, self._show_note_once, self._is_own)
 
     async def _find_agent_aliases(self, listener: ListenerState) -> None:
         listener.agent.aliases = await find_aliases(listener.agent.host)
@@ -411,7 +412,7 @@ class Relay:
 
         def open_receiver(receiver: Upstream) -> ProxyConnection:
             assert self._webhooks is not None
-            connection = self._open_origin(self._webhooks.listen, receiver, upstream_label="webhook")
+            connection = self._open_origin(self._webhooks.listen, receiver, deliverer=requests.agent)
             connection.client_tls = tls
             return connection
 
@@ -421,7 +422,7 @@ class Relay:
         return one
 
     def _open_origin(
-        self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None, *, upstream_label: str = ""
+        self, listen: Listen, origin: Upstream, early: EarlyUpstream | None = None, *, deliverer: str = ""
     ) -> ProxyConnection:
         """Return a connection of a forward proxy to this origin, whose card and authority stay unchanged."""
         listener = ListenerState(
@@ -433,7 +434,8 @@ class Relay:
             loopback=True,
             forwarded=True,
         )
-        listener.upstream_label = upstream_label or listener.upstream_label
+        if deliverer:
+            listener.upstream_label, listener.deliverer = "webhook", deliverer
         return self._open_connection(listener, early)
 
     def _begin_after_handshake(self, listener: ListenerState, tls: TlsFacts | None) -> Leg:

@@ -31,6 +31,7 @@ class Bench:
         self.kept: list[tuple[str, Upstream, bytes]] = []
         self.urls = AgentUrls(
             self.registry,
+            AGENT.text,
             AGENT,
             base,
             (),
@@ -64,12 +65,29 @@ def test_a_refused_configuration_is_forgotten(tmp_path: Path) -> None:
     assert len(bench.registry) == 0
 
 
+def test_another_port_of_the_agent_knows_its_urls(tmp_path: Path) -> None:
+    """An agent may have a port for each binding: a configuration made at one is read at another."""
+    bench = Bench(tmp_path)
+    ours = bench.urls.replace_url(HOOK, PushConfig())
+    grpc = Upstream.parse("agent.example:50051")
+    other = AgentUrls(bench.registry, grpc.text, grpc, "http://h", (), bench.notes.append, lambda _: False, print)
+    assert ours is not None
+    assert other.restore_url(ours, PushConfig()) == HOOK
+
+
 def test_another_agent_learns_no_url(tmp_path: Path) -> None:
     """An agent that has the URL of another one does not get the client's from the proxy."""
     bench = Bench(tmp_path)
     ours = bench.urls.replace_url(HOOK, PushConfig())
     other = AgentUrls(
-        bench.registry, Upstream.parse("o.example"), "http://h", (), bench.notes.append, lambda _: False, print
+        bench.registry,
+        "o.example",
+        Upstream.parse("o.example"),
+        "http://h",
+        (),
+        bench.notes.append,
+        lambda _: False,
+        print,
     )
     assert ours is not None
     assert other.restore_url(ours, PushConfig()) is None

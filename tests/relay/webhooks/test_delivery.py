@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import datetime
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import msgspec
 import pytest
+import trustme
 
+from a2a_proxy.certificates.authority import Authority
+from a2a_proxy.certificates.contexts import IssuedContexts
 from a2a_proxy.model.chunk import ChunkKind, ConnectionFacts, Direction
+from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.clock import session_clock
 from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
+from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import Listen, Route, Upstream
 from a2a_proxy.relay.server import Relay
+from a2a_proxy.relay.tls import Trust
 from a2a_proxy.relay.webhooks import delivery, delivery_requests
 from a2a_proxy.relay.webhooks.registration import Registration
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
 from a2a_proxy.relay.webhooks.service import WebhookService
-from support_relay import NO_EDITS, Bench, Handler, MemoryJournal, Story, agent, refusing_port, until
+from support_relay import Bench, Handler, MemoryJournal, Story, agent, refusing_port, until
 
 Play = Callable[[Story], None]
 
@@ -50,12 +58,18 @@ class WebhookBench(Bench):
 
 
 @contextlib.asynccontextmanager
-async def webhooks(folder: Path, upstream: int, url: str = "", listen: str = ":0") -> AsyncIterator[WebhookBench]:
+async def webhooks(
+    folder: Path,
+    upstream: int | str,
+    client_tls: ClientTls | None = None,
+    trust: Trust = Trust(),  # noqa: B008 (frozen)
+) -> AsyncIterator[WebhookBench]:
     registry = WebhookRegistry(folder, lambda: 0.0)
     journal, notes = MemoryJournal(), list[ConsoleNote]()
-    route = Route(Listen.parse(":0"), Upstream.parse(f"127.0.0.1:{upstream}"))
-    service = WebhookService(Listen.parse(listen), url, registry)
-    relay = Relay([route], session_clock(), NO_EDITS, notes.append)
+    to = Upstream.parse(upstream if isinstance(upstream, str) else f"127.0.0.1:{upstream}")
+    service = WebhookService(Listen.parse(":0"), "", registry)
+    editing = EditPolicy("never", keep_host=True, trust=trust)
+    relay = Relay([Route(Listen.parse(":0"), to)], session_clock(), editing, notes.append, client_tls=client_tls)
     relay.take_deliveries(service)
     await relay.bind_listeners()
     relay.accept_connections(journal)
@@ -105,6 +119,7 @@ def test_a_delivery_reaches_the_receiver(play: Play, tmp_path: Path) -> None:
             assert bench.journal.kinds().count("EDIT to_agent") == 1
             facts = msgspec.json.decode(bench.journal.chunks[0].data, type=ConnectionFacts)
             assert (facts.upstream, facts.listen.rpartition(":")[2]) == (where, str(bench.delivery_port))
+            assert facts.deliverer == "agent:1"
             assert key.encode() not in b"".join(chunk.data for chunk in bench.journal.chunks)
 
     play(story())
@@ -278,16 +293,11 @@ def test_a_registration_on_its_way(play: Play, tmp_path: Path) -> None:
         seen: list[bytes] = []
         got: list[str] = []
 
-        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            head = await reader.readuntil(b"\r\n\r\n")
-            length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
-            config = json.loads(await reader.readexactly(length))
-            got.append(config["url"])
-            body = json.dumps({"taskId": "t", "id": "1"} | config).encode()
-            writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-            writer.close()
-
-        async with agent(receiving(seen)) as receiver, agent(answer) as upstream, webhooks(tmp_path, upstream) as bench:
+        async with (
+            agent(receiving(seen)) as receiver,
+            agent(creating(got)) as upstream,
+            webhooks(tmp_path, upstream) as bench,
+        ):
             url = f"http://127.0.0.1:{receiver}/hook"
             reader, writer = await bench.connect()
             writer.write(post("/tasks/t/pushNotificationConfigs", json.dumps({"url": url}).encode()))
@@ -325,5 +335,78 @@ def test_the_url_of_an_agent_s_own_listener_stays(play: Play, tmp_path: Path) ->
             await reader.read()
             assert got == [sent]
             writer.close()
+
+    play(story())
+
+
+def creating(got: list[str]) -> Handler:
+    """An agent that creates one configuration, keeps its URL, and answers with it."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.partition(b"Content-Length: ")[2].partition(b"\r\n")[0])
+        config = json.loads(await reader.readexactly(length))
+        got.append(config["url"])
+        body = json.dumps({"taskId": "t", "id": "1"} | config).encode()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        writer.close()
+
+    return answer
+
+
+def test_agent_and_webhook_with_tls(play: Play, tmp_path: Path) -> None:
+    """With `--tls` the agent gets an https:// URL; the agent and the webhook have certificates of their own."""
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ca.issue_cert("127.0.0.1", "localhost").configure_cert(server)
+    authority = Authority.create("test", datetime.datetime.now(datetime.UTC))
+    trusting = ssl.create_default_context(cadata=authority.certificate_pem.decode())
+    (folder := tmp_path / "webhooks").mkdir()
+
+    async def story() -> None:
+        seen: list[bytes] = []
+        got: list[str] = []
+        tls, trust = ClientTls(IssuedContexts(authority)), Trust(tmp_path / "ca.pem")
+        async with (
+            agent(receiving(seen), tls=server) as receiver,
+            agent(creating(got), tls=server) as upstream,
+            webhooks(folder, f"https://127.0.0.1:{upstream}", tls, trust) as bench,
+        ):
+            url = f"https://127.0.0.1:{receiver}/hook"
+            reader, writer = await bench.connect()
+            writer.write(post("/tasks/t/pushNotificationConfigs", json.dumps({"url": url}).encode()))
+            assert json.loads((await reader.read()).partition(b"\r\n\r\n")[2])["url"] == url
+            writer.close()
+            base, _, key = got[0].rpartition("/")
+            assert base == f"https://127.0.0.1:{bench.delivery_port}"
+            reader, writer = await asyncio.open_connection("127.0.0.1", bench.delivery_port, ssl=trusting)
+            for _ in range(2):
+                writer.write(post(f"/{key}"))
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+            writer.close()
+            assert len(seen) == 2
+            await bench.closed(2)
+            facts = msgspec.json.decode(
+                next(c.data for c in bench.journal.chunks if c.kind is ChunkKind.OPEN and c.connection == 2),
+                type=ConnectionFacts,
+            )
+            assert facts.tls is not None
+            assert bench.journal.kinds(2).count("EDIT to_agent") == 2
+            assert bench.notes == []
+
+    play(story())
+
+
+def test_an_agent_that_does_not_trust_the_proxy(play: Play, tmp_path: Path) -> None:
+    """The handshake fails, and a line says what to do."""
+    authority = Authority.create("test", datetime.datetime.now(datetime.UTC))
+
+    async def story() -> None:
+        async with webhooks(tmp_path, 1, ClientTls(IssuedContexts(authority))) as bench:
+            with pytest.raises(ssl.SSLError):
+                await asyncio.open_connection("127.0.0.1", bench.delivery_port, ssl=ssl.create_default_context())
+            await until(lambda: bool(bench.notes))
+            assert "a2a-proxy ca" in bench.notes[0].hint
 
     play(story())

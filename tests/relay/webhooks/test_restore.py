@@ -99,7 +99,7 @@ def test_configurations_whose_requests_are_known(restores: bool, play: Play, tmp
         async with agent(answering(b"HTTP/1.1 204 No Content\r\n\r\n", seen)) as port:
             upstream = Upstream.parse(f"127.0.0.1:{port}")
             ends = ("127.0.0.1", "127.0.0.1")
-            urls = service.urls_for(upstream, set(), ends, notes.append, lambda *_: False)
+            urls = service.urls_for(upstream.text, upstream, set(), ends, notes.append, lambda *_: False)
             ours = [urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3)]
             urls.keep_request(ours[0], REQUEST)
             urls.keep_request(ours[1], bytes(MAX_KEPT_BYTES + 1))

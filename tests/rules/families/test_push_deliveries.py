@@ -551,8 +551,8 @@ class TestMissing:
         """The task is examined again and again, at longer intervals."""
         begun = after(BEGUN + created() + AGAIN, 4000, ENDED)
         (found,) = of_rule(after(begun, 2000), "PUSH-011")
-        assert found.summary.startswith("the task is completed for ")
-        assert 30 <= int(found.summary.split()[5]) <= 1030
+        assert found.summary.startswith("the task has been completed for ")
+        assert 30 <= int(found.summary.split()[6]) <= 1030
 
     def test_not_judged(self) -> None:
         """No delivery passed here, the receiver failed, or the configuration is gone."""

@@ -61,6 +61,7 @@ class AgentUrls:
     def __init__(
         self,
         registry: WebhookRegistry,
+        name: str,
         agent: Upstream,
         base: str,
         sources: tuple[str, ...],
@@ -68,13 +69,14 @@ class AgentUrls:
         is_own: Callable[[Receiver], bool],
         keep_request: Callable[[str, Upstream, bytes], None],
     ) -> None:
-        """Create the URLs of an agent. `base` is empty if the agent cannot reach the proxy, `sources` are the IP
-        addresses from which it may deliver (any, if empty), and `is_own` says whether a receiver is a listener of the
-        proxy, so that notifications pass here anyway. `keep_request` keeps the request of a key to this agent."""
+        """Create the URLs of an agent. `name` is its upstream as the user wrote it, `base` is empty if the agent cannot
+        reach the proxy, `sources` are the IP addresses from which it may deliver (any, if empty), and `is_own` says
+        whether a receiver is a listener of the proxy, so that notifications pass here anyway. `keep_request` keeps the
+        request of a key to this agent."""
         self._registry = registry
         self._upstream = agent
         self._keep_request = keep_request
-        self._agent = agent.address
+        self._agent = name
         self._base = base
         self._sources = sources
         self._show_note = show_note
@@ -133,7 +135,9 @@ class AgentUrls:
 
     def _find(self, url: str) -> Registration | None:
         found = self._registry.find(url.rpartition("/")[2])
-        return found if found is not None and found.agent == self._agent else None
+        if found is None or Upstream.parse(found.agent).host != self._upstream.host:  # it may have several ports
+            return None
+        return found
 
     def _tell_unreachable(self, receiver: Receiver) -> None:
         self._tell_kept(

@@ -51,6 +51,8 @@ class DeliveryRequests(Http1Forward):
         """Bytes of the current delivery that were forwarded, its head included."""
         self._found = 0
         """Deliveries whose receiver was found and that are not in `edit_count` yet."""
+        self.agent = ""
+        """The agent of the latest delivery, as its registration names it."""
         self.edit_count = 0
         """Deliveries that were sent to the current receiver since the owner last set this to 0."""
 
@@ -90,6 +92,7 @@ class DeliveryRequests(Http1Forward):
         if joined is None:
             return _LEADS_OUT
         self._sent_bytes = 0
+        self.agent = found.agent
         self._found += 1
         return receiver.origin, receiver.authority.encode("ascii"), joined.encode("latin-1")
 

@@ -29,7 +29,7 @@ class Registration(msgspec.Struct, frozen=True):
     url: str
     """The client's URL."""
     agent: str
-    """The agent's address, `host:port`."""
+    """The agent's upstream, as the user wrote it."""
     port: int
     """The port of the listener to which its URL leads."""
     created: float

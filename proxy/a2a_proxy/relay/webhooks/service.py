@@ -38,14 +38,16 @@ class WebhookService:
 
     def urls_for(
         self,
+        name: str,
         agent: Upstream,
         aliases: set[str],
         ends: tuple[str, str],
         show_note: ShowNote,
         is_own: Callable[[list[str], int], bool],
     ) -> AgentUrls:
-        """Return the URLs for an agent that the proxy has reached; `ends` are the IP addresses of the connection, the
-        proxy's and the agent's. `is_own` says whether one of some addresses is a port of the proxy."""
+        """Return the URLs for an agent that the proxy has reached. `name` is its upstream as the user wrote it, of
+        which gRPC may have another port; `ends` are the IP addresses of the connection, the proxy's and the agent's.
+        `is_own` says whether one of some addresses is a port of the proxy."""
         local, peer = ends
 
         def is_own_receiver(receiver: Receiver) -> bool:
@@ -56,7 +58,14 @@ class WebhookService:
         # An agent for which another URL was given may reach the proxy through other machines, with their addresses.
         sources = () if self._url else delivery_sources(peer, aliases)
         return AgentUrls(
-            self.registry, agent, self._address.base_for(local), sources, show_note, is_own_receiver, self._keep_request
+            self.registry,
+            name,
+            agent,
+            self._address.base_for(local),
+            sources,
+            show_note,
+            is_own_receiver,
+            self._keep_request,
         )
 
     async def restore_webhooks(self, tls: Tls) -> int:

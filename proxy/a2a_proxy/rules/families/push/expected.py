@@ -177,7 +177,8 @@ def _check_delivered(context: RuleContext) -> Iterator[RuleFinding]:
     sent["is_watched"] = False
     if wait < 0 and task is not None and sent["last"] is not None and is_acknowledged(sent["last"]):
         at, state = task.states[-1]
-        told = f"the task is {TaskState(state).label} for {(context.at - at) / 1e9:.0f} s, and no delivery has shown it"
+        seconds = f"{(context.at - at) / 1e9:.0f} s"
+        told = f"the task has been {TaskState(state).label} for {seconds}, and no delivery has shown it"
         yield RuleFinding(summary=told)
 
 
