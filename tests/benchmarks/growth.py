@@ -19,7 +19,7 @@ from pathlib import Path
 
 import cost
 from english import English
-from journals import STARTED, STEP_NS, Record, Segments, life
+from journals import STARTED, Record, Segments, life
 from processes import memory_mib
 
 from a2a_proxy.capture.file_layout import SessionFile, write_session
@@ -29,6 +29,9 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 LIMIT_MIB = 250.0
 _SAMPLE = 250_000
 """Messages between two samples."""
+_STEP_NS = 250_000
+"""Time between two records of six messages on average: 25,000 messages a second, as fast as a recorder reads them, so
+that what it keeps for some seconds is as much as in real traffic."""
 _MOST_SEGMENTS = 3
 """Segments that may wait for the recorder."""
 
@@ -61,7 +64,7 @@ def _write(journal: Path, messages: int, bell: int) -> Iterator[int]:
     writer, at, count, due = Segments(journal), STARTED, 0, _SAMPLE
     records: Iterator[Record] = (next(each) for each in itertools.cycle(lives))
     for kind, direction, connection, data, done in records:
-        at += STEP_NS
+        at += _STEP_NS
         writer.put(kind, direction, connection, at, data)
         count += done
         if count >= due or count >= messages:
@@ -70,7 +73,7 @@ def _write(journal: Path, messages: int, bell: int) -> Iterator[int]:
             due += _SAMPLE
         if count >= messages:
             break
-    writer.put(ChunkKind.END, Direction.TO_AGENT, 0, at + STEP_NS, b"")
+    writer.put(ChunkKind.END, Direction.TO_AGENT, 0, at + _STEP_NS, b"")
     writer.close()
 
 

@@ -9,6 +9,7 @@ import resource
 import socket
 import sys
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,7 @@ HOUR, YEAR = 3600, 365 * 86400
 CLOCK = '''
 """Adds the seconds in a file to the system clock of each Python process that finds this module."""
 import time
+from collections.abc import AsyncIterator
 
 _now, _now_ns, _file = time.time, time.time_ns, {file!r}
 
@@ -153,7 +155,7 @@ def allow_files(count: int) -> None:
 
 
 @contextlib.asynccontextmanager
-async def quiet_agent():  # type: ignore[no-untyped-def]
+async def quiet_agent() -> AsyncIterator[int]:
     """Run an agent that answers each request with a message; yield its port."""
     answer = (
         b'{"jsonrpc":"2.0","id":1,"result":{"message":{"messageId":"a","role":"ROLE_AGENT","parts":[{"text":"hi"}]}}}'

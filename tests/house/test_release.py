@@ -6,6 +6,7 @@ import hashlib
 import os
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -82,6 +83,13 @@ def test_it_builds_checks_and_tries_the_package(clone: Path) -> None:
     ]
     assert "pytest tests/house -x\n" in (clone.parent / "calls").read_text()
     assert [path for path in clone.parent.iterdir() if path.name.startswith("tmp.")] == []
+
+
+def test_all_extras_of_users_are_installed() -> None:
+    """Those of the package except the ones for work on it, which `dev` is about."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    (line,) = [each for each in (ROOT / ".github/release").read_text().splitlines() if each.startswith("extras=")]
+    assert line.removeprefix("extras=").split(",") == sorted(set(extras) - {"dev", "docs", "fuzz", "mutants"})
 
 
 def test_a_machine_without_docker_makes_no_image(clone: Path) -> None:

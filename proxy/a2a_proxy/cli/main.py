@@ -114,6 +114,48 @@ upstream_ca = click.option(
     "--upstream-ca", type=click.Path(path_type=Path), metavar="FILE", help="Also trust these CA certificates (PEM)."
 )
 
+_AGENT_OPTIONS = (
+    click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="Address of the agent."),
+    click.option(
+        "--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC address, if its card does not list one."
+    ),
+    click.option(
+        "--header",
+        "-H",
+        multiple=True,
+        metavar="'NAME: VALUE'",
+        allow_from_autoenv=False,
+        help="Send this header instead of the recorded one; also in A2A_PROXY_DRIVE_HEADERS, one per line.",
+    ),
+    click.option(
+        "--binding",
+        type=click.Choice(["jsonrpc", "rest", "grpc", "stdio"]),
+        help="Send with this binding instead of the recorded one.",
+    ),
+    click.option(
+        "--dialect",
+        type=click.Choice(["0.1", "0.2", "0.3", "1.0", "1.1"]),
+        help="Send in this dialect instead of the recorded one.",
+    ),
+    click.option(
+        "--timeout",
+        type=float,
+        default=30.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="Silence after which a call ends.",
+    ),
+    upstream_ca,
+    click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate."),
+)
+
+
+def add_agent_options(command: _Command) -> _Command:
+    """Add the options of a command that sends recorded calls to a live agent."""
+    for add in reversed(_AGENT_OPTIONS):
+        command = add(command)
+    return command
+
 
 def fail_on(help_text: str) -> Callable[[_Command], _Command]:
     """Return the option `--fail-on` with this help."""
@@ -529,20 +571,7 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
 
 
 @cli.command(short_help="Send a recording's client side to a live agent, and compare the answers.")
-@click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="Address of the agent.")
-@click.option(
-    "--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC address, if its card does not list one."
-)
-@click.option(
-    "--binding",
-    type=click.Choice(["jsonrpc", "rest", "grpc", "stdio"]),
-    help="Binding of the calls instead of the recorded one.",
-)
-@click.option(
-    "--dialect",
-    type=click.Choice(["0.1", "0.2", "0.3", "1.0", "1.1"]),
-    help="Dialect of the calls instead of the recorded one.",
-)
+@add_agent_options
 @click.option(
     "--filter", "-f", "where", default="", metavar="EXPR", help="Send only the calls that match: 'task:b2a4'."
 )
@@ -552,17 +581,6 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     show_default=True,
     metavar="instant|recorded|N",
     help="Pauses: none, as recorded, or divided by N.",
-)
-@click.option(
-    "--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Silence after which a call ends."
-)
-@click.option(
-    "--header",
-    "-H",
-    multiple=True,
-    metavar="'NAME: VALUE'",
-    allow_from_autoenv=False,
-    help="Send this header instead of the recorded one; also in A2A_PROXY_DRIVE_HEADERS, one per line.",
 )
 @click.option(
     "--strict", is_flag=True, help="Omitted defaults, other chunks and another order count as differences too."
@@ -590,8 +608,6 @@ def replay(context: click.Context, /, recording: Path, **typed: Any) -> None:
     "--record", type=click.Path(path_type=Path), metavar="FILE", help="Keep the recording of the drive in this file."
 )
 @click.option("--allow-incomplete", is_flag=True, help="Drive a recording that is not complete.")
-@upstream_ca
-@click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.pass_context
@@ -612,10 +628,7 @@ def drive(context: click.Context, /, **typed: Any) -> None:
 
 
 @cli.command(short_help="Send one recorded call to a live agent again, as it was or edited.")
-@click.option("--upstream", "-u", default="", metavar="HOST[:PORT]|URL", help="Address of the agent.")
-@click.option(
-    "--upstream-grpc", default="", metavar="HOST:PORT", help="Its gRPC address, if its card does not list one."
-)
+@add_agent_options
 @click.option(
     "--set",
     "assignments",
@@ -634,34 +647,11 @@ def drive(context: click.Context, /, **typed: Any) -> None:
 @click.option("--force", is_flag=True, help="Send an edited request that is not valid.")
 @click.option("--diff", is_flag=True, help="Show how the answer differs from the recorded one.")
 @click.option(
-    "--header",
-    "-H",
-    multiple=True,
-    metavar="'NAME: VALUE'",
-    allow_from_autoenv=False,
-    help="Send this header instead of the recorded one; also in A2A_PROXY_DRIVE_HEADERS, one per line.",
-)
-@click.option(
-    "--binding",
-    type=click.Choice(["jsonrpc", "rest", "grpc", "stdio"]),
-    help="Binding of the call instead of the recorded one.",
-)
-@click.option(
-    "--dialect",
-    type=click.Choice(["0.1", "0.2", "0.3", "1.0", "1.1"]),
-    help="Dialect of the call instead of the recorded one.",
-)
-@click.option(
-    "--timeout", type=float, default=30.0, show_default=True, metavar="SECONDS", help="Silence after which it ends."
-)
-@click.option(
     "--record",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Record into this file, a new session if it exists; by default a new file.",
 )
-@upstream_ca
-@click.option("--upstream-insecure", is_flag=True, help="Do not verify the agent's certificate.")
 @click.argument("recording", type=click.Path(path_type=Path))
 @click.argument("place")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")

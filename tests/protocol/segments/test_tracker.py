@@ -100,6 +100,19 @@ def test_silence_ends_segments_at_the_same_time_whatever_notices_it() -> None:
         assert [ms(each.ended) for each in cut.segments] == [GAP_CLIENT / MS, 5000 + GAP_AGENT / MS, 8500]
 
 
+def test_ended_segments_do_not_pile_up_before_their_silence() -> None:
+    """Thousands of turns within the limit of silence; an open one among them still ends by silence."""
+    line = Timeline().ask(0, exchange=1).state(1, "WORKING", task="silent", exchange=1)
+    for number in range(2, 2500):
+        line.ask(number / 10, "SendMessage", exchange=number)
+        line.task(number / 10, "COMPLETED", exchange=number, task=f"t{number}")
+    sizes: list[int] = []
+    line.steps.append(lambda tracker: sizes.append(len(tracker._segments.due)))
+    cut = run(line, 5000)
+    assert sizes[0] < 1100
+    assert [each.reason for each in cut.segments if each.task_id == "silent"] == ["speaker", "silence"]
+
+
 def test_silence_of_exactly_the_limit_does_not_end_a_segment() -> None:
     cut = run(Timeline().ask(0).state(800, "WORKING").chunk(2300), 2400)
     assert cut.line() == ["client 1 0-0 speaker", "agent 1 800-2300 closed"]

@@ -11,6 +11,9 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.segment import AGENT, CLIENT, GAP_AGENT, GAP_CLIENT, IDLE, Segment
 from a2a_proxy.protocol.segments.state import ConversationState, SegmentState
 
+_FEW = 1000
+"""Entries of ended segments that may stay in the heap, whatever the number of open segments."""
+
 
 class SegmentBuilder:
     """The segments of a session."""
@@ -72,6 +75,9 @@ class SegmentBuilder:
         """End a segment."""
         segment.ended, segment.reason = at, reason
         self._conversation_of.pop(segment.id, None)
+        if len(self.due) > 4 * len(self._conversation_of) + _FEW:
+            self.due = [each for each in self.due if each[1] in self._conversation_of]
+            heapq.heapify(self.due)
         self.mark_changed(segment)
 
     def adopt_recorded(self, known: list[Segment], last: int, at: int) -> None:
