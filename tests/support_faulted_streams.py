@@ -30,6 +30,6 @@ async def stream_many(port: int, method: str, request: Any, calls: int, at_once:
             found[str(events)] += 1
 
     async with asyncio.timeout(SECONDS), grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        stub = channel.unary_stream(method)
+        stub: Any = channel.unary_stream(method, bytes, bytes)
         await asyncio.gather(*[call(stub) for _ in range(calls)])
     return dict(found)
