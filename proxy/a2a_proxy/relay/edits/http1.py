@@ -473,7 +473,12 @@ class Http1Editor:
     def _scan_response(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
         scanner = self._responses
         requests = self._pending_requests
-        begins = scanner.is_between_messages and requests and requests[0].is_response_held
+        begins = (
+            requests
+            and requests[0] is not _PLAIN_REQUEST
+            and scanner.is_between_messages
+            and requests[0].is_response_held
+        )
         part, end = scanner.read_part(data, at)
         raw = data[at:end]
         if begins:
