@@ -106,3 +106,17 @@ def test_their_number_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     add(registry)
     add(registry)
     assert registry.add(HOOK, AGENT, (), PushConfig()) is None
+
+
+def test_old_registrations_make_room_for_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also in a proxy that has run all the time since they were made."""
+    monkeypatch.setattr(module, "MOST_REGISTRATIONS", 2)
+    clock = Clock()
+    registry = WebhookRegistry(tmp_path, clock)
+    add(registry)
+    clock.now += LIFETIME_SECONDS
+    second = add(registry)
+    clock.now += 1
+    third = add(registry)
+    assert registry.list_live() == [second, third]
+    assert {path.name for path in tmp_path.iterdir()} == {second.key, third.key}

@@ -49,6 +49,8 @@ class WebhookRegistry:
     def add(self, url: str, agent: str, sources: tuple[str, ...], config: PushConfig) -> Registration | None:
         """Return a new registration for a client's URL, or None if there are too many. Raises OSError."""
         if len(self._registrations) >= MOST_REGISTRATIONS:
+            self._remove_expired()
+        if len(self._registrations) >= MOST_REGISTRATIONS:
             return None
         registration = Registration(
             self._random_bytes(KEY_BYTES).hex(), url, agent, self.port, self._now(), sources, config
@@ -89,6 +91,11 @@ class WebhookRegistry:
         now = self._now()
         live = [each for each in self._registrations.values() if each.port == self.port and not each.is_expired(now)]
         return sorted(live, key=lambda each: each.created)
+
+    def _remove_expired(self) -> None:
+        now = self._now()
+        for key in [key for key, each in self._registrations.items() if each.is_expired(now)]:
+            self.remove(key)
 
     def _keys_of(self, agent: str, config: PushConfig) -> list[str]:
         if not config.task_id or not config.id:
