@@ -237,6 +237,13 @@ def test_failures(status: int, payload: bytes, failed: bool) -> None:
     assert is_failure(PushCall("delete", "json"), status, payload) is (status == 404)
 
 
+def test_objects_of_any_depth_do_not_raise() -> None:
+    """The parser has a limit of its own, which differs from that of Python functions."""
+    for depth in range(800, 1000):
+        body = b'{"config":' * depth + b'{"url":"x"}' + b"}" * depth
+        assert edit_request(PushCall("create", "json"), body, Urls()) is None
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.text(max_size=5) | st.sampled_from([HOOK, OURS]),
     lambda inner: (

@@ -237,9 +237,11 @@ def _configs_in(value: Any) -> Iterator[tuple[str, PushConfig]]:
 
 def _inner_config(entry: dict[str, Any]) -> dict[str, Any]:
     """Return the object with the URL: the entry itself, or one of its members."""
-    for name in (_CONFIG, *_CONFIG_MEMBERS):
-        if isinstance(inner := entry.get(name), dict):
-            return _inner_config(inner)
+    inner: dict[str, Any] | None = entry
+    while inner is not None:  # a recursion could exceed its limit, which a client decides
+        entry = inner
+        members = (entry.get(name) for name in (_CONFIG, *_CONFIG_MEMBERS))
+        inner = next((member for member in members if isinstance(member, dict)), None)
     return entry
 
 
