@@ -314,3 +314,47 @@ def test_other_edits_are_made_next_to_the_client() -> None:
     line.send(UP, rpc("SendMessage"))
     assert line.got[UP] == rpc("SendMessage").replace(b"Host: agent", b"Host: remote")
     assert b"503" in line.got[DOWN]
+
+
+@pytest.mark.parametrize("end", ["FIN", "damage"])
+def test_what_waits_is_sent_when_the_response_breaks_off(end: str) -> None:
+    """The first event of a swap, and the begin of the next event."""
+    line = Line("swap 2 5 of SendStreamingMessage")
+    line.send(UP, rpc())
+    parts = [*sse(*EVENTS[:3]), b"data: {"]
+    line.send(DOWN, chunked(*parts).removesuffix(b"0\r\n\r\n"))
+    assert sse(EVENTS[1])[0] not in line.got[DOWN]
+    if end == "FIN":
+        line.end(DOWN)
+    else:
+        line.send(DOWN, b"no chunk\r\n")
+    assert [line.got[DOWN].count(part) for part in parts] == [1, 1, 1, 4]
+    assert line.got[DOWN].endswith(b"data: {\r\n" + (b"no chunk\r\n" if end == "damage" else b""))
+
+
+def test_an_incomplete_answer_is_sent_when_the_agent_breaks_off() -> None:
+    line = Line("cut 1 of GetTask")
+    line.send(UP, rpc("GetTask"))
+    line.send(DOWN, sized(b'{"id":1}')[:-2])
+    line.end(DOWN)
+    assert line.got[DOWN].endswith(b'\r\n\r\n6\r\n{"id":\r\n')
+    assert line.plan.missed == ("cut 1 of GetTask",)
+
+
+def test_an_incomplete_head_is_sent_when_the_agent_breaks_off() -> None:
+    line = Line("cut 1 of GetTask")
+    line.send(UP, rpc("GetTask"))
+    line.send(DOWN, b"HTTP/1.1 200 OK\r\nServ")
+    line.end(DOWN)
+    assert line.got[DOWN] == b"HTTP/1.1 200 OK\r\nServ"
+
+
+def test_an_answer_that_ends_with_the_connection_is_sent_once() -> None:
+    line = Line("stall 1s before 1 of GetTask")
+    line.send(UP, rpc("GetTask"))
+    answer = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{"jsonrpc":"2.0","id":1,"result":{"id":"t"}}'
+    line.send(DOWN, answer)
+    line.end(DOWN)
+    line.wait(1.0)
+    assert line.got[DOWN] == answer
+    assert line.plan.missed == ()

@@ -108,12 +108,16 @@ class _Response:
 
     def finish(self, end: int) -> list[FaultPiece]:
         """Return the last pieces, because the body is complete."""
-        if self._events is not None:
-            return [*self.stream.finish(), FaultPiece(self._events.take_rest())]
-        if not self._is_read or not self._body:
-            return []
+        if self._events is not None or not self._is_read or not self._body:
+            return self.release()
         body = bytes(self._body)
         return self.stream.feed_event(body, read_json_event(body, streaming=self._streaming), end - 1)
+
+    def release(self) -> list[FaultPiece]:
+        """Return what waits, because no more is read."""
+        rest = bytes(self._body) if self._events is None else self._events.take_rest()
+        rest, self._is_read = rest if self._is_read else b"", False
+        return [*self.stream.finish(), FaultPiece(rest)]
 
     def encode(self, data: bytes) -> list[bytes]:
         """Return the bytes to send for a part of the body, sliced and with the chunked coding."""
@@ -192,8 +196,7 @@ class Http1Faults:
         except Http1ScanError:
             self._opaque = True
             self._release(to_agent)
-            for part in self._head_parts:
-                self._queue.add(part, now)
+            self._release_response(now)
         if self._opaque and at < len(data):
             if direction is _TO_AGENT:
                 to_agent.append(data[at:])
@@ -211,6 +214,8 @@ class Http1Faults:
             return [Output(_TO_AGENT, held)] if held and not self._dropping else []
         if self._response is not None and self._responses.is_until_close:
             self._send(self._response.finish(self._offset), now)
+            self._response = None
+        self._release_response(now)
         return self.tick(now)
 
     def tick(self, now: float) -> list[Output]:
@@ -392,6 +397,15 @@ class Http1Faults:
             for place, part in enumerate(parts):
                 last = place == len(parts) - 1
                 self._queue.add(part, now, 0.0 if place else piece.delay, piece.cut if last else "")
+
+    def _release_response(self, now: float) -> None:
+        """Send what waits of a response that is not read to its end."""
+        for part in self._head_parts:
+            self._queue.add(part, now)
+        self._head_parts.clear()
+        if self._response is not None:
+            self._send(self._response.release(), now)
+            self._response = None
 
     # The end
 
