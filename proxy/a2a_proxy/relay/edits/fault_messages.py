@@ -16,6 +16,7 @@ from a2a_proxy.wire.content import decompress_message
 
 PREFIX_SIZE = 5
 """Bytes of the prefix of a message."""
+_MAX_GENERATION = (1 << 63) - 1
 
 
 class GrpcEvents:
@@ -41,7 +42,7 @@ class GrpcEvents:
         holder = getattr(parsed, which) if which else parsed
         if "generation" not in holder.DESCRIPTOR.fields_by_name or not holder.generation:
             return None
-        holder.generation = max(holder.generation + change, 0)
+        holder.generation = min(max(holder.generation + change, 0), _MAX_GENERATION)
         payload: bytes = parsed.SerializeToString()
         return b"\0" + len(payload).to_bytes(4) + payload
 
