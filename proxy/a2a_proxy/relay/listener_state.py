@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MOST_NAMED = 16
 """Interfaces per listener that are reported one by one because cards may not open them."""
 
-MakeWebhookUrls = Callable[["ListenerState", Upstream, "asyncio.BaseTransport"], WebhookUrls]
-"""Returns the URLs of webhooks for the agent at the other end of a transport."""
+MakeWebhookUrls = Callable[["ListenerState", Upstream, "asyncio.BaseTransport"], WebhookUrls | None]
+"""Returns the URLs of webhooks for the agent at the other end of a transport, or None if that is closed."""
 ShowNote = Callable[[ConsoleNote], None]
 """Shows a line to the user; never blocks."""
 

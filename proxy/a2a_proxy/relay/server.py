@@ -21,7 +21,7 @@ from a2a_proxy.relay.file_limit import SpareFile, file_limit_note, is_file_limit
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
-from a2a_proxy.relay.tcp import socket_names
+from a2a_proxy.relay.tcp import host_of_socket, socket_names
 from a2a_proxy.relay.tls import Tls
 
 if TYPE_CHECKING:
@@ -235,10 +235,14 @@ class Relay:
 
     def _make_webhook_urls(
         self, webhooks: WebhookService, listener: ListenerState, upstream: Upstream, agent: asyncio.BaseTransport
-    ) -> WebhookUrls:
-        ends = (agent.get_extra_info("sockname")[0], agent.get_extra_info("peername")[0])
+    ) -> WebhookUrls | None:
+        local, peer = (host_of_socket(agent, which) for which in ("sockname", "peername"))
+        if not local or not peer:  # the agent is already gone
+            return None
         name = listener.route.upstream.text
-        return webhooks.urls_for(name, upstream, listener.agent.aliases, ends, self._show_note_once, self._is_own)
+        return webhooks.urls_for(
+            name, upstream, listener.agent.aliases, (local, peer), self._show_note_once, self._is_own
+        )
 
     async def _find_agent_aliases(self, listener: ListenerState) -> None:
         listener.agent.aliases = await find_aliases(listener.agent.host)

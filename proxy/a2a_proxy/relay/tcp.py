@@ -33,11 +33,22 @@ def tune_socket(transport: asyncio.Transport) -> None:
 
 def socket_name(transport: asyncio.BaseTransport, which: str) -> str:
     """Return `host:port` of `peername` or `sockname`; empty if the socket is closed."""
+    address = _socket_address(transport, which)
+    return format_address(address[0], address[1]) if address else ""
+
+
+def host_of_socket(transport: asyncio.BaseTransport, which: str) -> str:
+    """Return the IP address of `peername` or `sockname`; empty if the socket is closed."""
+    address = _socket_address(transport, which)
+    return address[0] if address else ""
+
+
+def _socket_address(transport: asyncio.BaseTransport, which: str) -> tuple[str, int] | None:
     try:
-        connection = transport.get_extra_info(which)
+        address: tuple[str, int] | None = transport.get_extra_info(which)
     except AttributeError:  # uvloop's transport, after its connection was lost
-        return ""
-    return format_address(connection[0], connection[1]) if connection else ""
+        return None
+    return address
 
 
 def socket_names(sock: socket.socket) -> tuple[str, str]:

@@ -410,3 +410,20 @@ def test_an_agent_that_does_not_trust_the_proxy(play: Play, tmp_path: Path) -> N
             assert "a2a-proxy ca" in bench.notes[0].hint
 
     play(story())
+
+
+def test_an_agent_that_is_already_gone_gets_no_urls(play: Play, tmp_path: Path) -> None:
+    """Its addresses are not known after a reset right behind the accept."""
+
+    async def story() -> None:
+        async with webhooks(tmp_path, 1) as bench:
+            ((listener, _),) = bench.relay._sockets
+            for extra in ({}, {"sockname": ("127.0.0.1", 1)}):
+                gone = asyncio.Transport(extra)
+                assert listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", gone, tls=False) is None
+            here = asyncio.Transport({"sockname": ("127.0.0.1", 1), "peername": ("127.0.0.1", 2)})
+            plan = listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", here, tls=False)
+            assert plan is not None
+            assert plan.webhooks is not None
+
+    play(story())
