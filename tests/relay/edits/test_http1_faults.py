@@ -358,3 +358,18 @@ def test_an_answer_that_ends_with_the_connection_is_sent_once() -> None:
     line.wait(1.0)
     assert line.got[DOWN] == answer
     assert line.plan.missed == ()
+
+
+def test_bytes_that_are_no_request_leave_the_response_in_progress_whole() -> None:
+    """It is sent with the chunked coding to its end; what the agent sends after it stays as it is."""
+    line = Line("stall 1s before 9 of GetTask")
+    line.send(UP, rpc("GetTask"))
+    body = b'{"id":1,"result":{"id":"t"}}'
+    line.send(DOWN, sized(body)[:-9])
+    line.send(UP, b"garbage\r\n\r\n")
+    refusal = sized(b"{}", b"400 Bad Request")
+    line.send(DOWN, sized(body)[-9:] + refusal)
+    assert line.got[UP] == rpc("GetTask") + b"garbage\r\n\r\n"
+    assert line.bodies() == [body]
+    assert line.got[DOWN].endswith(b"0\r\n\r\n" + refusal)
+    assert not line.editor.is_active

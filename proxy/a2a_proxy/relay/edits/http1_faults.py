@@ -156,15 +156,15 @@ class Http1Faults:
         self._queue = TimedQueue()
         self._ended = False
         """Whether a fault has ended the connection."""
-        self._opaque = False
-        """Whether all bytes are forwarded unchanged."""
+        self._opaque = [False, False]
+        """For each direction, whether its bytes are forwarded unchanged."""
 
     # Interface of `FaultStage`
 
     @property
     def is_active(self) -> bool:
         """False once the connection cannot be followed and nothing waits."""
-        return not self._opaque or bool(self._queue)
+        return not all(self._opaque) or bool(self._queue)
 
     @property
     def is_delaying(self) -> bool:
@@ -188,16 +188,18 @@ class Http1Faults:
         to_agent: list[bytes] = []
         at = 0
         try:
-            while at < len(data) and not self._opaque and not self._ended:
+            while at < len(data) and not self._opaque[direction] and not self._ended:
                 if direction is _TO_AGENT:
                     at = self._scan_request(data, at, now, to_agent)
                 else:
                     at = self._scan_response(data, at, now)
         except Http1ScanError:
-            self._opaque = True
+            self._opaque[_TO_AGENT] = True
             self._release(to_agent)
-            self._release_response(now)
-        if self._opaque and at < len(data):
+            if direction is _TO_CLIENT:  # else a response that is sent with the chunked coding continues
+                self._opaque[_TO_CLIENT] = True
+                self._release_response(now)
+        if self._opaque[direction] and at < len(data):
             if direction is _TO_AGENT:
                 to_agent.append(data[at:])
             else:
