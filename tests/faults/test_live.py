@@ -65,6 +65,7 @@ def test_each_form_of_the_manual_is_a_fault() -> None:
         ("stall 5 before 2 of *", "5", "expected a duration", ""),
         ("stall 5s after 2 of *", "after", 'expected "before"', ""),
         ("fail 200 at GetTask", "200", "what the call fails with", "an HTTP status"),
+        ("fail -0 at GetTask", "-0", "what the call fails with", "a JSON-RPC code"),
         ("fail OK at GetTask", "OK", "what the call fails with", ""),
         ("fail unavailable at GetTask", "unavailable", "what the call fails with", "did you mean UNAVAILABLE?"),
         ("fail UNAVAILABLE at webhook", "UNAVAILABLE", "fails with an HTTP status", ""),

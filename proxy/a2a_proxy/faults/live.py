@@ -33,7 +33,7 @@ _KINDS = {
 }
 _STATES = {state.label: state for state in TaskState if state is not TaskState.UNSPECIFIED}
 _NUMBER = re.compile(r"[1-9]\d{0,8}")
-_CODE = re.compile(r"[45]\d\d|-\d{1,9}")
+_CODE = re.compile(r"[45]\d\d|-[1-9]\d{0,8}")
 _OPERATION_NAMES = (*OPERATION_BY_NAME, ANY_OPERATION, WEBHOOK)
 _EVENT_WORDS = (*_KINDS, *_STATES, LAST)
 STREAM_VERBS = frozenset({"drop", "dup", "swap"})
