@@ -12,6 +12,7 @@ from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
 from a2a_proxy.relay.route import Listen, Upstream
 from a2a_proxy.relay.tls import Tls, Trust
 from a2a_proxy.relay.webhooks import restore
+from a2a_proxy.relay.webhooks import service as service_module
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
 from a2a_proxy.relay.webhooks.restore import MAX_ANSWER_BYTES, restore_webhook
 from a2a_proxy.relay.webhooks.service import MAX_KEPT_BYTES, WebhookService
@@ -107,5 +108,30 @@ def test_configurations_whose_requests_are_known(restores: bool, play: Play, tmp
         assert seen == [REQUEST] * restores
         registry.load()
         assert len(registry) == 3 - restores
+
+    play(story())
+
+
+def test_requests_of_deleted_configurations_make_room(
+    play: Play, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service_module, "MOST_KEPT_REQUESTS", 1)
+
+    async def story() -> None:
+        seen: list[bytes] = []
+        registry = WebhookRegistry(tmp_path, lambda: 0.0)
+        service = WebhookService(Listen.parse(":0"), "http://p", registry, restores=True)
+        async with agent(answering(b"HTTP/1.1 204 No Content\r\n\r\n", seen)) as port:
+            upstream = Upstream.parse(f"127.0.0.1:{port}")
+            ends = ("127.0.0.1", "127.0.0.1")
+            urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
+            deleted, kept, late = (urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3))
+            urls.keep_request(deleted, REQUEST)
+            urls.discard_url(deleted)
+            urls.keep_request(kept, REQUEST)
+            urls.keep_request(late, REQUEST)
+            assert await service.restore_webhooks(Tls(Trust())) == 1
+        assert seen == [REQUEST]
+        assert [registry.find(url.rpartition("/")[2]) is None for url in (deleted, kept, late)] == [True, True, False]
 
     play(story())

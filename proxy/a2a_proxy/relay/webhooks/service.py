@@ -80,5 +80,10 @@ class WebhookService:
         return count
 
     def _keep_request(self, key: str, agent: Upstream, request: bytes) -> None:
-        if self._restores and len(request) <= MAX_KEPT_BYTES and len(self._requests) < MOST_KEPT_REQUESTS:
+        if not self._restores or len(request) > MAX_KEPT_BYTES:
+            return
+        if len(self._requests) >= MOST_KEPT_REQUESTS:
+            live = {each.key for each in self.registry.list_live()}
+            self._requests = {known: kept for known, kept in self._requests.items() if known in live}
+        if len(self._requests) < MOST_KEPT_REQUESTS:
             self._requests[key] = (agent, request)
