@@ -110,4 +110,4 @@ async def test_idle_clients_do_not_delay_others(link: Link) -> None:
     summary = await asyncio.to_thread(link.proxy.stop)
     assert summary["complete"]
     assert link.proxy.err == []
-    assert len(link.proxy.out) < MAX_LINES
+    assert len([line for line in link.proxy.out if '"finding"' not in line]) < MAX_LINES

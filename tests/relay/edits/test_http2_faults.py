@@ -197,6 +197,17 @@ def test_every_message_is_slow() -> None:
     assert pair.ended(number) == "ended"
 
 
+def test_bytes_of_others_do_not_hold_back_what_is_due() -> None:
+    """A frame that arrives when a message is due, before the timer has run."""
+    pair, number = faulted("slow 200ms every *")
+    for count in range(1, len(EVENTS) + 1):
+        pair.now += 0.2
+        pair.client.ping(b"%08d" % count)
+        pair.move()
+        assert pair.got(number) == b"".join(EVENTS[:count])
+    assert pair.ended(number) == "ended"
+
+
 def test_what_waits_is_sent_before_the_end_of_the_connection() -> None:
     pair, number = faulted("stall 5s before 2 of *")
     pair.take(pair.editor.feed_eof(DOWN, pair.now))

@@ -220,7 +220,7 @@ class Http2Faults:
 
     @property
     def deadline(self) -> float | None:
-        """When the next bytes are due."""
+        """When the next bytes are due. Bytes that are due already wait for the client's windows."""
         dues = [due for each in self._waiting.values() if (due := each.queue.deadline) is not None and due > self._now]
         return min(dues) if dues else None
 
@@ -239,6 +239,7 @@ class Http2Faults:
             except (Violation, HpackError):
                 side.is_lost = True
                 self._out[direction].append(encode_undecodable(side.highest + (2 if direction is _TO_AGENT else 0)))
+        self._pump_all()  # because `deadline` passes over what is due now
         return self._take_outputs()
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
@@ -249,7 +250,7 @@ class Http2Faults:
             for stream in list(self._waiting.values()):
                 stream.window = _UNLIMITED
                 stream.queue.hasten()
-                self._pump(stream)
+        self._pump_all()
         return self._take_outputs()
 
     def tick(self, now: float) -> list[Output]:
