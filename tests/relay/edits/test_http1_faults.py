@@ -276,6 +276,18 @@ def test_an_answer_with_a_length_is_cut_stalled_and_changed() -> None:
     assert line.facts[-1].detail["stream"] == 2
 
 
+@pytest.mark.parametrize("length", [b"Content-Length: 2\r\n", b""])
+def test_a_response_of_http_1_0_is_forwarded_byte_for_byte(length: bytes) -> None:
+    """It cannot have the chunked coding."""
+    line = Line("cut 1 of SendMessage @ 50%")
+    answer = b"HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n%b\r\n{}" % length
+    line.send(UP, rpc("SendMessage"))
+    line.send(DOWN, answer)
+    line.end(DOWN)
+    assert line.got[DOWN] == answer
+    assert line.plan.missed
+
+
 def test_what_no_fault_concerns_is_forwarded_byte_for_byte() -> None:
     conversation = [
         (UP, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),

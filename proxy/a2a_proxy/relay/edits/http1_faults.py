@@ -364,7 +364,8 @@ class Http1Faults:
             self._pending.popleft()
             faults = call.faults
             plain = (header_field(head, b"content-encoding") or b"identity").lower() == b"identity"
-            if faults is not None and status == 200 and plain and not is_empty:
+            is_chunkable = head.startswith(b"HTTP/1.1")  # RFC 9112 6.1: HTTP/1.0 has no transfer coding
+            if faults is not None and status == 200 and plain and is_chunkable and not is_empty:
                 kind = (header_field(head, b"content-type") or b"").lower()
                 self._response = _Response(call, faults, framing, sse=kind.startswith(b"text/event-stream"))
                 self._latest_number, self._until_close = call.number, framing == UNTIL_CLOSE

@@ -41,11 +41,11 @@ class WebhookAddress(msgspec.Struct, frozen=True):
 def parse_webhook_url(text: str) -> str:
     """Return the base of the URLs that agents get. Raises RouteError."""
     found = parse_receiver(text)
+    if found is not None and found.credentials:  # not shown: it may be a password
+        raise RouteError("--webhook-url contains user information, which every agent would get", _URL_HINT)
     problem = ""
     if found is None:
         problem = "is no http:// or https:// URL"
-    elif found.credentials:
-        problem = "contains user information"
     elif found.query or "#" in text:
         problem = "has a query or fragment"
     if problem:
