@@ -188,7 +188,7 @@ class Relay:
             sockets = await bind_listener(asyncio.get_running_loop(), webhooks.listen)
         except RouteError as wrong:
             hint = wrong.hint
-            if "--listen" in hint:  # the address is none of this machine
+            if "--listen" in hint:  # the host has no address of this machine
                 address = format_address(webhooks.listen.host, webhooks.listen.port)
                 hint = f"{hint.replace('--listen', '--webhooks')}; the URL for agents: --webhook-url http://{address}"
             raise RouteError(f"--webhooks: {wrong.message}", hint) from wrong
