@@ -129,7 +129,8 @@ async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Pat
         await reader.sees("#8.4", "A2A-GEN-001", "#9.1", "A2A-ART-006", where="main > .found")
         await page.run("document.getElementById('diagram').focus()")
         await page.press("e")
-        await reader.sees("A2A-GEN-001", "generation 4 is missing: 3 is followed by 5", "specification:", where=".detail")
+        words = "A2A-GEN-001", "generation 4 is missing: 3 is followed by 5", "specification:"
+        await reader.sees(*words, where=".detail")
         chosen = "document.getElementById(document.getElementById('diagram').getAttribute('aria-activedescendant'))"
         await until_true(lambda: page.run(f"{chosen}?.getAttribute('aria-selected') === 'true'"), "no row is chosen")
         assert "A2A-GEN-001" in await page.run(f"{chosen}.getAttribute('aria-label')")
