@@ -88,7 +88,7 @@ def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Pa
         *["complete"] * 6, "cut by --fault", "refused", "cut by --fault", "complete",
     ]  # fmt: skip
     assert [len([note for note in notes if fault in note]) > 0 for fault in FAULTS] == [True] * 9 + [False]
-    assert f"this fault never happened: {FAULTS[9]}" in between.text
+    assert f"this fault never happened: {FAULTS[9]} (no event fits)" in between.text
     assert "faults on purpose: drop status 2" in shown
     faulted = {each.id for each in exchanges[:9]}
     assert [each for each in findings if each.exchange in faulted and each.evidence.get("actor") != "agent"] == []

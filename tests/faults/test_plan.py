@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from a2a_proxy.faults.live import parse_live_fault
 from a2a_proxy.faults.plan import CallFaults, EventFacts, FaultPlan
 from a2a_proxy.model.event import TaskState
@@ -72,8 +74,33 @@ def test_faults_that_have_not_happened_are_known() -> None:
     assert stream is not None
     failing.count_refusal()
     assert stream.count_response() == [f"slice 3 of {STREAM}"]
-    assert made.missed == (f"drop 1 of {STREAM}",)
+    assert [(each.fault.text, each.calls) for each in made.missed] == [(f"drop 1 of {STREAM}", 1)]
     for fault in stream.match_event(TASK):
         stream.count_event(fault)
     assert made.missed == ()
     assert made.happened == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "calls", "reason"),
+    [
+        ("reset at CancelTask", "", "no call of CancelTask came"),
+        ("fail 503 at *", "", "no call came"),
+        ("drop 1 of *", "GetTask", "no streaming call came"),
+        ("fail UNAVAILABLE at GetTask", "GetTask", "no gRPC call of GetTask came"),
+        ("fail -32603 at *", "", "no JSON-RPC call came"),
+        ("fail 503 at webhook", "", "no delivery to a webhook came"),
+        ("fail 503 at GetTask call 2", "GetTask", "only 1 call of GetTask came"),
+        ("fail 503 at GetTask call 3", "GetTask GetTask", "only 2 calls of GetTask came"),
+        ("fail 503 at webhook call 3", "webhook webhook", "only 2 deliveries to webhooks came"),
+        (f"drop 9 of {STREAM}", STREAM, "no event fits"),
+        (f"slow 1s every {STREAM}", STREAM, "no response had an event"),
+        ("reset at GetTask", "GetTask", "another fault ended the call first"),
+    ],
+)
+def test_a_fault_that_has_not_happened_says_why(fault: str, calls: str, reason: str) -> None:
+    made = plan(fault)
+    for operation in calls.split():
+        made.open_call(operation, Binding.WEBHOOK if operation == "webhook" else Binding.REST)
+    (missed,) = made.missed
+    assert missed.reason == reason

@@ -132,7 +132,7 @@ def test_a_fault_that_never_happens_fails_the_test(project: pytest.Pytester) -> 
     result = project.runpytest_subprocess("-rA", "--a2a-upstream=http://127.0.0.1:9")
     said = "\n".join(result.outlines)
     assert "faults that never happened" in said
-    assert "  drop 2 of SendStreamingMessage" in said
+    assert "  drop 2 of SendStreamingMessage (no call of SendStreamingMessage came)" in said
     assert "    drop statsu of SendStreamingMessage\n         ^^^^^^" in said
     assert "did you mean status?" in said
     assert "live traffic has no recorded places" in said

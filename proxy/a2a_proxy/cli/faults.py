@@ -25,8 +25,7 @@ def make_fault_plan(texts: Sequence[str]) -> FaultPlan | None:
     try:
         return FaultPlan([parse_live_fault(text) for text in texts])
     except FaultError as wrong:
-        hint = wrong.hint or 'for example: --fault "drop status 2 of SendStreamingMessage call 1"'
-        raise UserError(f"--fault: {wrong}", hint) from wrong
+        raise UserError(f"--fault: {wrong}", wrong.hint) from wrong
 
 
 def announce_faults(plan: FaultPlan, console: Console) -> None:
@@ -36,7 +35,14 @@ def announce_faults(plan: FaultPlan, console: Console) -> None:
 
 
 def report_missed_faults(plan: FaultPlan, console: Console) -> None:
-    """Tell the user at the end which faults have not happened."""
-    for text in plan.missed:
-        hint = "no call or event fits it; a2a-inspect ls shows the calls, a2a-inspect show their events"
-        console.show_note(f"this fault never happened: {text}", hint)
+    """Tell the user at the end which faults have not happened, and why."""
+    from a2a_proxy.faults.live import WEBHOOK
+
+    for missed in plan.missed:
+        if missed.calls:
+            hint = "a2a-inspect ls shows the calls, a2a-inspect show their events"
+        elif missed.fault.operation == WEBHOOK:
+            hint = "deliveries come through the proxy with --webhooks or --forward"
+        else:
+            hint = "the client must make the call through the proxy"
+        console.show_note(f"this fault never happened: {missed.fault.text} ({missed.reason})", hint)

@@ -214,7 +214,7 @@ def _parse_fault(word: str) -> InjectedFault:
     try:
         return parse_fault(word)
     except FaultError as wrong:
-        raise UserError(f"--fault: {wrong}", wrong.hint or 'for example: --fault "drop #3.4"') from wrong
+        raise UserError(f"--fault: {wrong}", wrong.hint) from wrong
 
 
 def _parse_speed(word: str) -> float:

@@ -7,7 +7,7 @@ import re
 
 import msgspec
 
-from a2a_proxy.faults.words import FaultError, WordScanner, read_fault
+from a2a_proxy.faults.words import WordScanner, read_fault
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES
@@ -17,13 +17,19 @@ WEBHOOK = "webhook"
 """The operation of a delivery to a webhook."""
 ANY_OPERATION = "*"
 LAST = "last"
-LIVE_FORMS = (
-    "drop status 2 of SendStreamingMessage call 1, dup artifact of *, swap 2 3 of SendStreamingMessage, "
-    "cut last of SendStreamingMessage @ 50%, stall 5s before completed of SendStreamingMessage, "
-    "gen+2 at 3 of SendStreamingMessage, fail 503 at SendMessage call 2, reset at GetTask, "
-    "slice 7 of SendStreamingMessage, slow 200ms every SendStreamingMessage"
-)
-"""An example of each form, in the order of the manual."""
+LIVE_EXAMPLES = {
+    "drop": "drop status 2 of SendStreamingMessage call 1",
+    "dup": "dup artifact of *",
+    "swap": "swap 2 3 of SendStreamingMessage",
+    "cut": "cut last of SendStreamingMessage call 1 @ 50%",
+    "stall": "stall 5s before completed of SendStreamingMessage",
+    "gen": "gen+2 at 3 of SendStreamingMessage",
+    "fail": "fail 503 at SendMessage call 2",
+    "reset": "reset at GetTask",
+    "slice": "slice 7 of SendStreamingMessage",
+    "slow": "slow 200ms every SendStreamingMessage",
+}
+"""A fault with each verb, in the order of the manual."""
 
 _KINDS = {
     "task": EventKind.TASK,
@@ -33,12 +39,13 @@ _KINDS = {
 }
 _STATES = {state.label: state for state in TaskState if state is not TaskState.UNSPECIFIED}
 _NUMBER = re.compile(r"[1-9]\d{0,8}")
+_ANY_NUMBER = re.compile(r"-?\d+")
 _CODE = re.compile(r"[45]\d\d|-[1-9]\d{0,8}")
 _OPERATION_NAMES = (*OPERATION_BY_NAME, ANY_OPERATION, WEBHOOK)
 _EVENT_WORDS = (*_KINDS, *_STATES, LAST)
 STREAM_VERBS = frozenset({"drop", "dup", "swap"})
 """Verbs that need a stream: a call has one answer."""
-_VERBS = ("drop", "dup", "swap", "cut", "stall", "gen+1", "fail", "reset", "slice", "slow")
+_VERBS = tuple("gen+1" if verb == "gen" else verb for verb in LIVE_EXAMPLES)
 
 
 class EventPattern(msgspec.Struct, frozen=True):
@@ -80,39 +87,34 @@ class _LivePlace(msgspec.Struct, frozen=True):
 
 def parse_live_fault(text: str) -> LiveFault:
     """Parse a fault such as `drop status 2 of SendStreamingMessage call 1`. Raises FaultError."""
-    words = WordScanner(text)
+    words = WordScanner(text, LIVE_EXAMPLES)
     read = read_fault(words, _read_place)
     if read is not None:
         place = read.place
-        if read.verb in STREAM_VERBS and place.operation in OPERATION_BY_NAME:
-            _check_streaming(words, read.verb, place.operation)
         return LiveFault(read.text, read.verb, place.operation, place.call, place.events, read.amount)
     reader = _READERS.get(words.word)
     if reader is None:
-        near = difflib.get_close_matches(words.word, _VERBS, 1)
-        hint = f"did you mean {near[0]}?" if near else "the forms are: " + LIVE_FORMS
-        raise words.make_error("this is no fault", hint)
+        near = difflib.get_close_matches(words.word.lower(), _VERBS, 1)
+        hint = f"a fault begins with {', '.join(_VERBS[:-1])} or {_VERBS[-1]}; examples: a2a-inspect help live-faults"
+        raise words.make_error("this is no fault", f"did you mean {near[0]}?" if near else hint)
     fault = reader(words)
     words.expect_end()
     return msgspec.structs.replace(fault, text=words.text)
-
-
-def _check_streaming(words: WordScanner, verb: str, operation: str) -> None:
-    if operation not in STREAMING_OPERATIONS:
-        column = words.text.index(f"of {operation}") + 3
-        raise FaultError(
-            f"{operation} has one answer, not a stream of events\n    {words.text}\n"
-            f"    {' ' * column}{'^' * len(operation)}",
-            f"{verb} needs a stream; to lose the answer: cut 1 of {operation}",
-        )
 
 
 def _read_place(words: WordScanner, events: int) -> _LivePlace:
     patterns = tuple([_read_event(words) for _ in range(events)])
     if events == 2 and patterns[0] == patterns[1]:
         raise words.make_error("an event cannot be swapped with itself", "name two events: swap 2 3", back=1)
-    words.expect_word("of", "name the operation: of SendStreamingMessage")
-    return _LivePlace(patterns, _read_operation(words), _read_call(words))
+    words.expect_word("of")
+    operation = _read_operation(words)
+    if words.verb in STREAM_VERBS and operation in OPERATION_BY_NAME and operation not in STREAMING_OPERATIONS:
+        raise words.make_error(
+            f"{operation} has one answer, not a stream of events",
+            f"{words.verb} needs a stream; to lose the answer: cut 1 of {operation}",
+            back=1,
+        )
+    return _LivePlace(patterns, operation, _read_call(words))
 
 
 def _read_event(words: WordScanner) -> EventPattern:
@@ -126,6 +128,8 @@ def _read_event(words: WordScanner) -> EventPattern:
     if word == LAST:
         words.take_word()
         return EventPattern(last=True)
+    if _ANY_NUMBER.fullmatch(word):
+        raise words.make_error("events are counted from 1")
     label = word.removeprefix("TASK_STATE_").lower().replace("_", "-")
     kind, state = _KINDS.get(word, EventKind.NONE), _STATES.get(label, TaskState.UNSPECIFIED)
     if not kind and not state:
@@ -134,11 +138,15 @@ def _read_event(words: WordScanner) -> EventPattern:
             "expected an event",
             f"did you mean {near[0]}?"
             if near
-            else "an event is a number, task, message, status, artifact, a state such as input-required, or last",
+            else "an event is a number, task, message, status, artifact, a state such as input-required, or last; "
+            + words.example,
         )
     words.take_word()
-    number = int(words.take_word()) if _NUMBER.fullmatch(words.word) else 1
-    return EventPattern(number, kind, int(state))
+    if not _ANY_NUMBER.fullmatch(words.word):
+        return EventPattern(1, kind, int(state))
+    if not _NUMBER.fullmatch(words.word):
+        raise words.make_error("events are counted from 1")
+    return EventPattern(int(words.take_word()), kind, int(state))
 
 
 def _read_operation(words: WordScanner, *, webhook: bool = False) -> str:
@@ -150,15 +158,18 @@ def _read_operation(words: WordScanner, *, webhook: bool = False) -> str:
     if word == WEBHOOK:
         raise words.make_error("a delivery to a webhook can only fail", "for example: fail 503 at webhook")
     near = difflib.get_close_matches(word, _OPERATION_NAMES, 1, 0.5)
-    hint = f"did you mean {near[0]}?" if near else "for example SendStreamingMessage, or * for any operation"
-    raise words.make_error("expected an operation", hint)
+    raise words.make_error("expected an operation, or * for any", f"did you mean {near[0]}?" if near else "")
 
 
 def _read_call(words: WordScanner) -> int:
+    if _ANY_NUMBER.fullmatch(words.word):
+        raise words.make_error('expected "call" before the number', f"for one call: call {words.word}")
     if words.word != "call":
         return 0
     words.take_word()
-    return words.take_number("the number of the call, from 1")
+    if not _NUMBER.fullmatch(words.word):
+        raise words.make_error("expected the number of the call, from 1", "for example: call 1; without it every call")
+    return int(words.take_word())
 
 
 def _read_fail(words: WordScanner) -> LiveFault:
@@ -167,12 +178,9 @@ def _read_fail(words: WordScanner) -> LiveFault:
     if word in GRPC_STATUS_NAMES:
         status = GRPC_STATUS_NAMES.index(word)
     if status <= 0 and not _CODE.fullmatch(word):
-        near = difflib.get_close_matches(word.upper(), GRPC_STATUS_NAMES[1:], 1)
         raise words.make_error(
-            "expected what the call fails with",
-            f"did you mean {near[0]}?"
-            if near
-            else "an HTTP status (503), a JSON-RPC code (-32603) or a gRPC status name (UNAVAILABLE)",
+            "expected an HTTP status from 400 to 599, a JSON-RPC code below 0 or a gRPC status name",
+            _suggest_code(word),
         )
     words.take_word()
     words.expect_word("at")
@@ -183,6 +191,16 @@ def _read_fail(words: WordScanner) -> LiveFault:
         )
     code = 0 if status > 0 else int(word)
     return LiveFault("", "fail", operation, _read_call(words), code=code, grpc_status=status)
+
+
+def _suggest_code(word: str) -> str:
+    """Return a hint about a word that is no code of a failure; empty for none."""
+    if word == GRPC_STATUS_NAMES[0]:
+        return "OK is no failure; for example: fail UNAVAILABLE at SendMessage"
+    if word.isdecimal() and 0 < int(word) < len(GRPC_STATUS_NAMES):
+        return f"for the gRPC status {word}: {GRPC_STATUS_NAMES[int(word)]}"
+    near = difflib.get_close_matches(word.upper(), GRPC_STATUS_NAMES[1:], 1)
+    return f"did you mean {near[0]}?" if near else ""
 
 
 def _read_reset(words: WordScanner) -> LiveFault:

@@ -33,6 +33,15 @@ class CallFault(msgspec.Struct, eq=False):
     """For each pattern, whether its event has come."""
 
 
+class MissedFault(msgspec.Struct, frozen=True):
+    """A fault that has not happened."""
+
+    fault: LiveFault
+    calls: int
+    """The number of calls that it could concern."""
+    reason: str
+
+
 class CallFaults:
     """The faults of one call."""
 
@@ -92,9 +101,12 @@ class FaultPlan:
         self._calls = [0] * len(self.faults)
 
     @property
-    def missed(self) -> tuple[str, ...]:
-        """The texts of the faults that have not happened."""
-        return tuple(fault.text for fault, count in zip(self.faults, self.happened, strict=True) if not count)
+    def missed(self) -> tuple[MissedFault, ...]:
+        """The faults that have not happened."""
+        counts = zip(self.faults, self.happened, self._calls, strict=True)
+        return tuple(
+            MissedFault(fault, calls, _explain_miss(fault, calls)) for fault, count, calls in counts if not count
+        )
 
     def open_call(self, operation: str, binding: Binding) -> CallFaults | None:
         """Count a call and return its faults, or None if no fault concerns it."""
@@ -118,6 +130,23 @@ def _concerns_call(fault: LiveFault, operation: str, binding: Binding) -> bool:
     if fault.grpc_status >= 0:
         return binding is Binding.GRPC
     return binding is Binding.JSONRPC or fault.code >= 0
+
+
+def _explain_miss(fault: LiveFault, calls: int) -> str:
+    """Return why a fault has not happened, of `calls` calls that it could concern."""
+    stream = "streaming " if fault.verb in STREAM_VERBS and fault.operation == ANY_OPERATION else ""
+    binding = "gRPC " if fault.grpc_status >= 0 else "JSON-RPC " if fault.code < 0 else ""
+    of = "" if fault.operation == ANY_OPERATION else f" of {fault.operation}"
+    one, many = f"{stream}{binding}call{of}", f"{stream}{binding}calls{of}"
+    if fault.operation == WEBHOOK:
+        one, many = "delivery to a webhook", "deliveries to webhooks"
+    if not calls:
+        return f"no {one} came"
+    if calls < fault.call:
+        return f"only {calls} {one if calls == 1 else many} came"
+    if fault.verb in ("fail", "reset"):
+        return "another fault ended the call first"
+    return "no event fits" if fault.events else "no response had an event"
 
 
 def _fits(pattern: EventPattern, facts: EventFacts) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -11,8 +11,11 @@ import msgspec
 PlaceT = TypeVar("PlaceT")
 _WORD = re.compile(r"@|[^\s@]+")
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)(ms|s)")
-_PERCENTAGE = re.compile(r"(\d{1,3})%")
-_GENERATION = re.compile(r"gen([+-]\d{1,9})")
+_BARE_DURATION = re.compile(r"\d{1,9}(?:\.\d{1,9})?")
+_UNITS = ("ms", "s")
+_PERCENTAGE = re.compile(r"(\d{1,2}|100)%")
+_GENERATION = re.compile(r"gen([+-][1-9]\d{0,8})")
+_NUMBER = re.compile(r"[1-9]\d{0,8}")
 
 
 class FaultError(ValueError):
@@ -38,10 +41,18 @@ class FaultWords(msgspec.Struct, Generic[PlaceT], frozen=True):
 class WordScanner:
     """The words of one fault, from left to right."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, examples: Mapping[str, str]) -> None:
+        """Create the scanner. `examples` has a fault for each verb, of which errors show that of the verb. Raises
+        FaultError if there are no words."""
         self.text = " ".join(text.split())
         self._words = [(found[0], found.start()) for found in _WORD.finditer(self.text)]
         self._next = 0
+        if not self._words:
+            raise FaultError("the fault is empty", f"for example: {next(iter(examples.values()))}")
+        self.verb = "gen" if self.word.startswith("gen") else self.word
+        """The first word, `gen` without its number."""
+        self.example = f"for example: {examples[self.verb]}" if self.verb in examples else ""
+        """A sentence that shows a fault with this verb; empty for a word that is no verb."""
 
     @property
     def word(self) -> str:
@@ -54,10 +65,10 @@ class WordScanner:
         self._next += 1
         return word
 
-    def expect_word(self, wanted: str, hint: str = "") -> None:
+    def expect_word(self, wanted: str) -> None:
         """Continue after the next word, which must be `wanted`. Raises FaultError."""
         if self.word != wanted:
-            raise self.make_error(f'expected "{wanted}"', hint)
+            raise self.make_error(f'expected "{wanted}"')
         self._next += 1
 
     def take_match(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
@@ -70,8 +81,17 @@ class WordScanner:
 
     def take_duration(self) -> float:
         """Continue after a duration such as `200ms` and return it in ns. Raises FaultError."""
-        found = self.take_match(_DURATION, "a duration, such as 200ms or 5s")
-        return float(found[1]) * (1e9 if found[2] == "s" else 1e6)
+        word = self.word
+        if _BARE_DURATION.fullmatch(word):
+            self._next += 1
+            spaced = self.word in _UNITS
+            hint = f"without a space: {word}{self.word}" if spaced else f"in ms or s: {word}ms or {word}s"
+            raise self.make_error("the duration has no unit", hint, back=1)
+        found = self.take_match(_DURATION, "a duration in ms or s")
+        duration = float(found[1]) * (1e9 if found[2] == "s" else 1e6)
+        if not duration:
+            raise self.make_error("a duration must be more than 0", back=1)
+        return duration
 
     def take_number(self, wanted: str) -> int:
         """Continue after a whole number of at least 1 and return it. Raises FaultError that names `wanted`."""
@@ -83,14 +103,12 @@ class WordScanner:
             raise self.make_error("the fault should end here")
 
     def make_error(self, why: str, hint: str = "", *, back: int = 0) -> FaultError:
-        """Return an error with a caret under the next word, or under the one `back` words before it."""
+        """Return an error with a caret under the next word, or under the one `back` words before it. Without a hint it
+        shows the example."""
         place = self._next - back
         column = self._words[place][1] if place < len(self._words) else len(self.text) + bool(self.text)
         width = len(self._words[place][0]) if place < len(self._words) else 1
-        return FaultError(f"{why}\n    {self.text}\n    {' ' * column}{'^' * width}", hint)
-
-
-_NUMBER = re.compile(r"[1-9]\d{0,8}")
+        return FaultError(f"{why}\n    {self.text}\n    {' ' * column}{'^' * width}", hint or self.example)
 
 
 def read_fault(words: WordScanner, read_place: Callable[[WordScanner, int], PlaceT]) -> FaultWords[PlaceT] | None:
@@ -98,20 +116,22 @@ def read_fault(words: WordScanner, read_place: Callable[[WordScanner, int], Plac
 
     `read_place` is called where a place is due, with the number of events that the place names. Raises FaultError.
     """
-    verb, amount = words.word, 0.0
-    if found := _GENERATION.fullmatch(verb):
-        verb, amount = "gen", float(found[1])
+    verb, amount = words.verb, 0.0
     if verb not in ("drop", "dup", "swap", "cut", "stall", "gen"):
         return None
-    words.take_word()
+    if verb == "gen":
+        amount = float(words.take_match(_GENERATION, "gen with a change of at least 1, such as gen+2 or gen-1")[1])
+        words.expect_word("at")
+    else:
+        words.take_word()
     if verb == "stall":
         amount = words.take_duration()
         words.expect_word("before")
-    elif verb == "gen":
-        words.expect_word("at")
     place = read_place(words, 2 if verb == "swap" else 1)
+    if verb == "cut" and words.word.endswith("%"):
+        raise words.make_error('expected "@" before the percentage')
     if verb == "cut" and words.word == "@":
         words.take_word()
-        amount = min(float(words.take_match(_PERCENTAGE, "a percentage, such as 50%")[1]), 100.0)
+        amount = float(words.take_match(_PERCENTAGE, "a whole percentage from 0% to 100%")[1])
     words.expect_end()
     return FaultWords(words.text, verb, place, amount)

@@ -145,7 +145,7 @@ class AgentSession:
             wrong.append("\n".join([*self._status.misses, self._record_hint()]))
         if self._status.missed_faults:
             missed = list_lines(list(self._status.missed_faults), "see the setting faults")
-            wrong.append(f"faults that never happened, because no call or event fits:\n{missed}")
+            wrong.append(f"faults that never happened:\n{missed}")
         if self._settings.fail_unused and self._status.unused:
             unused = list_lines(list(self._status.unused), "see the cassette")
             wrong.append(f"recorded calls that the test did not make:\n{unused}")

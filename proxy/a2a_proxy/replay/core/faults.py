@@ -17,7 +17,16 @@ PINNED_GATE = re.compile(r"gate: after #?(?:\d+:)?(\d+)\.(\d+)", re.IGNORECASE)
 _PLACE = re.compile(r"(#(?:\d+:)?\d+)\.(\d+)")
 _MAX_LISTED = 20
 """Maximum number of frames listed in an error."""
-FAULT_FORMS = "drop #3.4, dup #3.4, swap #3.4 #3.5, cut #3.4 @ 50%, stall 30s before #3.4, gen+2 at #3.4"
+FAULT_EXAMPLES = {
+    "drop": "drop #3.4",
+    "dup": "dup #3.4",
+    "swap": "swap #3.4 #3.5",
+    "cut": "cut #3.4 @ 50%",
+    "stall": "stall 30s before #3.4",
+    "gen": "gen+2 at #3.4",
+}
+"""A fault with each verb, in the order of the manual."""
+FAULT_FORMS = ", ".join(FAULT_EXAMPLES.values())
 
 
 class InjectedFault(msgspec.Struct, frozen=True):
@@ -37,7 +46,7 @@ class InjectedFault(msgspec.Struct, frozen=True):
 
 def parse_fault(text: str) -> InjectedFault:
     """Parse a fault such as `drop #3.4`. Raises FaultError."""
-    words = WordScanner(text)
+    words = WordScanner(text, FAULT_EXAMPLES)
     read = read_fault(words, _read_lines)
     if read is None:
         raise words.make_error("this is no fault", f"the forms are: {FAULT_FORMS}")

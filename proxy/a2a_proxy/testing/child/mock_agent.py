@@ -60,7 +60,9 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
             inject_faults(script, [parse_fault(text) for text in replay["faults"]]), options, passthrough=live
         )
     except FaultError as wrong:
-        raise RecordingError(f"a fault cannot be injected: {wrong}", f"the forms are: {FAULT_FORMS}") from wrong
+        raise RecordingError(
+            f"a fault cannot be injected: {wrong}", wrong.hint or f"the forms are: {FAULT_FORMS}"
+        ) from wrong
 
 
 def miss_texts(mock: MockServer) -> tuple[str, ...]:

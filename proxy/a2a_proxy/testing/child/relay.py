@@ -76,8 +76,9 @@ class AgentRelay:
 
     @property
     def missed_faults(self) -> tuple[str, ...]:
-        """The faults that have not happened."""
-        return () if self._faults is None else self._faults.missed
+        """The faults that have not happened, each with the reason."""
+        missed = () if self._faults is None else self._faults.missed
+        return tuple(f"{each.fault.text} ({each.reason})" for each in missed)
 
     def store_traffic(self) -> None:
         """Store all traffic so far. Raises RecordingError."""
