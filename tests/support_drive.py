@@ -28,7 +28,7 @@ _SERVE = """
 import asyncio, sys
 from a2a_proxy.demo import agent
 async def serve():
-    agent._PAUSE = 0.002
+    agent._PAUSE_SECONDS = 0.002
     one = agent.DemoAgent(lossy={lossy})
     await one.start()
     print(one.http_port, one.grpc_port, flush=True)

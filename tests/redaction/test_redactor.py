@@ -286,9 +286,10 @@ def test_echoed_secrets_are_redacted(echo: str, others: int) -> None:
     assert_gone(redactor.redact_text(f"cannot reach {echo}"))
 
 
-def test_headers_that_were_clean_are_redacted_once_their_secret_is_known() -> None:
+@pytest.mark.parametrize("closed", [0, 2])
+def test_headers_that_were_clean_are_redacted_once_their_secret_is_known(closed: int) -> None:
     redactor = Redactor(KEY)
-    echo = exchange(request_headers=((b"x-echo", PLAIN.encode()),))
+    echo = exchange(request_headers=((b"x-echo", PLAIN.encode()),), closed=closed)
     assert redactor.redact_exchange(echo) is echo
     redactor.redact_exchange(exchange(request_headers=((b"x-api-key", PLAIN.encode()),)))
     assert_gone(redactor.redact_exchange(echo), PLAIN)
@@ -299,6 +300,21 @@ def test_headers_that_were_clean_are_redacted_once_their_secret_is_known() -> No
 def test_a_header_that_echoes_a_secret_of_a_later_header_is_redacted(side: str) -> None:
     fields = ((b"x-echo", PLAIN.encode()), (b"x-api-key", PLAIN.encode()))
     assert_gone(Redactor(KEY).redact_exchange(exchange(**{side: fields})), PLAIN)
+
+
+def test_an_exchange_that_changes_after_its_end_is_redacted_again() -> None:
+    redactor = Redactor(KEY)
+    redactor.redact_exchange(exchange(closed=2))
+    assert_gone(redactor.redact_exchange(exchange(closed=2, error=f"Bearer {PLAIN}")), PLAIN)
+
+
+@pytest.mark.parametrize("strings", [None, (b"a", b"b")])
+def test_ids_that_are_not_in_the_payload_are_redacted(strings: tuple[bytes, ...] | None) -> None:
+    """The path of a REST request names its task, and its body may have none."""
+    redactor, secret = Redactor(KEY), "sk-proj-abcdefghijklmnop1234"
+    cancel = frame(b'{"metadata":{"a":"b"}}', kind=FrameKind.REQUEST, task_id=secret)
+    sieved = redactor.sieve_frames([cancel], [strings])
+    assert_gone(redactor.redact_frame(cancel, None, sieved, strings), secret)
 
 
 def test_secrets_of_the_request_target_are_redacted_in_the_payload() -> None:

@@ -348,3 +348,62 @@ def test_the_answer_waits_for_the_first_bytes(play: Play) -> None:
             writer.close()
 
     play(story())
+
+
+@pytest.mark.parametrize(
+    ("fields", "waits"),
+    [
+        (b"Content-Length: 4\r\n", True),
+        (b"Content-Length: 0\r\n", False),
+        (b"Content-Length: 4\r\nExpect: 100-continue\r\n", False),
+        (b"Content-Length: 4\r\nContent-Length: 5\r\n", False),
+        (b"Content-Length: 1048577\r\n", False),
+        (b"Transfer-Encoding: chunked\r\n", False),
+    ],
+)
+def test_the_answer_waits_for_a_body_with_a_length(fields: bytes, waits: bool) -> None:
+    wire = b"POST / HTTP/1.1\r\nHost: a\r\n" + fields + b"\r\n"
+    for pieces in splits(wire):
+        assert bool(fed(Http1Refusal(PROBLEM), pieces)) is not waits
+    if waits:
+        for pieces in splits(wire + b"body"):
+            refusal = Http1Refusal(PROBLEM)
+            assert fed(refusal, pieces[:-1]) == b""
+            assert refusal.feed(pieces[-1]).startswith(b"HTTP/1.1 502 ")
+            assert refusal.finish() == b""
+        refusal = Http1Refusal(PROBLEM)
+        refusal.feed(wire + b"bo")
+        assert refusal.finish().startswith(b"HTTP/1.1 502 ")
+        assert refusal.is_done
+        assert refusal.feed(b"dy") == b""
+
+
+def test_the_recording_has_a_body_that_arrives_later(play: Play) -> None:
+    """The answer follows it: clients write the head and the body apart."""
+
+    async def story() -> None:
+        async with relaying(refusing_port()) as bench:
+            reader, writer = await bench.connect()
+            writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n")
+            await until(lambda: "DIALED" in bench.journal.kinds())
+            await asyncio.sleep(0.02)
+            writer.write(b"body")
+            assert (await reader.read()).startswith(b"HTTP/1.1 502 ")
+            writer.close()
+            await bench.closed()
+            sent = [each.kind for each in bench.journal.chunks if each.kind in (ChunkKind.DATA, ChunkKind.OURS)]
+            assert sent == [ChunkKind.DATA, ChunkKind.DATA, ChunkKind.OURS]
+
+    play(story())
+
+
+def test_a_client_that_ends_within_its_request_gets_502(play: Play) -> None:
+    async def story() -> None:
+        async with relaying(refusing_port()) as bench:
+            reader, writer = await bench.connect()
+            writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbo")
+            writer.write_eof()
+            assert (await reader.read()).startswith(b"HTTP/1.1 502 ")
+            writer.close()
+
+    play(story())

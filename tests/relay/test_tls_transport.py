@@ -21,9 +21,11 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.tls import Trust
-from support_relay import SECONDS, Story, agent, relaying
+from support_relay import SECONDS, Bench, Story, agent, relaying
 
 Play = Callable[[Story], None]
+Act = Callable[["Peer"], None]
+Talk = Callable[[Act, Act], Bench]
 BIG = bytes(range(256)) * 12_000
 """More than fits into the buffers."""
 
@@ -123,7 +125,7 @@ class Peer:
 
 
 @contextlib.contextmanager
-def tls_agent(ca: trustme.CA, act: Callable[[Peer], None]) -> Iterator[int]:
+def tls_agent(ca: trustme.CA, act: Act) -> Iterator[int]:
     """An agent that handles one connection in a thread."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     ca.issue_cert("localhost").configure_cert(context)
@@ -140,7 +142,7 @@ def tls_agent(ca: trustme.CA, act: Callable[[Peer], None]) -> Iterator[int]:
         thread.join(SECONDS)
 
 
-def run_client(port: int, authority: Authority, act: Callable[[Peer], None]) -> asyncio.Future[None]:
+def run_client(port: int, authority: Authority, act: Act) -> asyncio.Future[None]:
     """Run a TLS client in a thread."""
 
     def run() -> None:
@@ -149,6 +151,26 @@ def run_client(port: int, authority: Authority, act: Callable[[Peer], None]) -> 
             act(Peer(sock, context))
 
     return asyncio.ensure_future(asyncio.to_thread(run))
+
+
+@pytest.fixture
+def talk(play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy) -> Talk:
+    """A function that runs an agent and a client, both over TLS, until the connection has ended."""
+
+    def run(serve: Act, client: Act) -> Bench:
+        benches: list[Bench] = []
+
+        async def story() -> None:
+            with tls_agent(ca, serve) as port:
+                async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
+                    await run_client(bench.port, authority, client)
+                    await bench.closed()
+                    benches.append(bench)
+
+        play(story())
+        return benches[0]
+
+    return run
 
 
 def test_the_agents_end_reaches_a_client_that_does_not_answer_it(
@@ -198,9 +220,7 @@ def test_a_client_reads_on_after_its_end(play: Play, tls: ClientTls, authority: 
     play(story())
 
 
-def test_an_agent_reads_on_after_its_end(
-    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
-) -> None:
+def test_an_agent_reads_on_after_its_end(talk: Talk) -> None:
     received: list[tuple[bytes, bool]] = []
 
     def serve(peer: Peer) -> None:
@@ -215,14 +235,8 @@ def test_an_agent_reads_on_after_its_end(
         peer.send(BIG)
         peer.end()
 
-    async def story() -> None:
-        with tls_agent(ca, serve) as port:
-            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
-                await run_client(bench.port, authority, client)
-                await bench.closed()
-        assert received == [(BIG, True)]
-
-    play(story())
+    talk(serve, client)
+    assert received == [(BIG, True)]
 
 
 def test_a_plain_clients_end_reaches_the_agent_at_once(play: Play, ca: trustme.CA, editing: EditPolicy) -> None:
@@ -249,9 +263,7 @@ def test_a_plain_clients_end_reaches_the_agent_at_once(play: Play, ca: trustme.C
     play(story())
 
 
-def test_an_agent_without_close_notify(
-    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
-) -> None:
+def test_an_agent_without_close_notify(talk: Talk) -> None:
     """Its bytes may be cut off: the client sees the same, and the recording too."""
 
     def serve(peer: Peer) -> None:
@@ -264,47 +276,27 @@ def test_an_agent_without_close_notify(
         peer.send(b"GET ")
         assert peer.read() == (BIG, False)
 
-    async def story() -> None:
-        with tls_agent(ca, serve) as port:
-            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
-                await run_client(bench.port, authority, client)
-                await bench.closed()
-                assert "EOF to_client" not in bench.journal.kinds()
-                (cut,) = [c for c in bench.journal.chunks if c.kind is ChunkKind.RESET]
-                assert (cut.direction, cut.data) == (
-                    Direction.TO_CLIENT,
-                    b"TLS ended by the agent without close_notify",
-                )
-
-    play(story())
+    journal = talk(serve, client).journal
+    assert "EOF to_client" not in journal.kinds()
+    (cut,) = [c for c in journal.chunks if c.kind is ChunkKind.RESET]
+    assert (cut.direction, cut.data) == (Direction.TO_CLIENT, b"TLS ended by the agent without close_notify")
 
 
-def test_a_client_without_close_notify(
-    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
-) -> None:
+def test_a_client_without_close_notify(talk: Talk) -> None:
     """The agent sees the same. Many clients leave so, and it is no fault: no request ends with the connection."""
     received: list[tuple[bytes, bool]] = []
 
-    async def story() -> None:
-        with tls_agent(ca, lambda peer: received.append(peer.read())) as port:
-            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
+    def client(peer: Peer) -> None:
+        peer.send(b"GET ")
+        peer.cut()
+        peer.read()
 
-                def client(peer: Peer) -> None:
-                    peer.send(b"GET ")
-                    peer.cut()
-                    peer.read()
-
-                await run_client(bench.port, authority, client)
-                await bench.closed()
-                assert "EOF to_agent" in bench.journal.kinds()
-        assert received == [(b"GET ", False)]
-
-    play(story())
+    bench = talk(lambda peer: received.append(peer.read()), client)
+    assert "EOF to_agent" in bench.journal.kinds()
+    assert received == [(b"GET ", False)]
 
 
-def test_an_agent_that_ends_while_its_client_reads_slowly(
-    play: Play, tls: ClientTls, authority: Authority, ca: trustme.CA, editing: EditPolicy
-) -> None:
+def test_an_agent_that_ends_while_its_client_reads_slowly(talk: Talk) -> None:
     """Reading from the agent pauses; its bytes and its end wait, and none is lost."""
 
     def serve(peer: Peer) -> None:
@@ -319,11 +311,4 @@ def test_an_agent_that_ends_while_its_client_reads_slowly(
         assert peer.read() == (BIG, True)
         peer.end()
 
-    async def story() -> None:
-        with tls_agent(ca, serve) as port:
-            async with relaying(f"https://localhost:{port}", client_tls=tls, editing=editing) as bench:
-                await run_client(bench.port, authority, client)
-                await bench.closed()
-                assert bench.journal.data(Direction.TO_CLIENT) == BIG
-
-    play(story())
+    assert talk(serve, client).journal.data(Direction.TO_CLIENT) == BIG

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.chunk import CertificateFacts, TlsFacts
 from a2a_proxy.model.exchange import Connection, Exchange
+from a2a_proxy.rules.facts.hosts import host_of
 
 
 def describe_tls(connection: Connection) -> Iterator[tuple[str, str]]:
@@ -21,7 +22,7 @@ def describe_other_host(exchange: Exchange, connection: Connection) -> str:
     asked = (
         connection.tls.client.server_name if connection.tls is not None and connection.tls.client is not None else ""
     )
-    host = _host_of(exchange.authority)
+    host = host_of(exchange.authority).rstrip(".")
     if not asked or not host or host == asked.rstrip("."):
         return ""
     return f"the call is for {host}, the TLS handshake for {asked}"
@@ -41,9 +42,3 @@ def _describe_certificate(title: str, facts: CertificateFacts) -> str:
     if title != "proxy's certificate":
         words.append("verified" if facts.verified else "not verified")
     return f"{title}: {', '.join(words)}, SHA-256 {facts.sha256}"
-
-
-def _host_of(authority: str) -> str:
-    """Return the host of `host[:port]` in lower case, an IPv6 address without brackets."""
-    host = authority.partition("]")[0].removeprefix("[") if authority.startswith("[") else authority.partition(":")[0]
-    return host.rstrip(".").lower()

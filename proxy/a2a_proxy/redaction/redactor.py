@@ -30,6 +30,10 @@ from a2a_proxy.redaction.secret_names import card_names, fold_name
 
 _CARD: Final = EventKind.CARD
 _CACHED: Final = 2048
+"""Header lists, and heads of exchanges, that are kept."""
+_CACHED_TEXTS: Final = 1 << 15
+"""Texts without secrets that are kept: more than the recorder decodes before it writes the exchanges, which repeat the
+ids of their frames."""
 _FRAME_TEXTS: Final = ("task_id", "context_id", "message_id", "artifact_id", "rpc_id", "note")
 _EXCHANGE_TEXTS: Final = (
     "method",
@@ -101,6 +105,9 @@ class Redactor:
         self._taught: dict[int, _TaughtHeads] = {}
         """The last heads of each exchange that have been searched for secrets, and the same without them."""
         self._heads: dict[Headers, Headers] = {}
+        self._ended: dict[int, tuple[Exchange, Exchange, int]] = {}
+        """Exchanges that have ended, the same without secrets, and the number of changes of the known secrets: the
+        recorder redacts each once for the rules and once for its row."""
         self._clean_texts: set[str] = {""}
         self._change_count = 0
         self._artifacts_of: dict[tuple[str, str], tuple[int, _Artifacts, _Artifacts]] = {}
@@ -158,11 +165,10 @@ class Redactor:
             if (
                 data
                 and not frame.truncated
+                and (strings is not None or frame.schema == "json" or fields_clean(frame.schema, data))
                 and (
-                    frame.schema == "json" or fields_clean(frame.schema, data)
-                    if strings is None
-                    else (frame.task_id in clean and frame.context_id in clean and frame.rpc_id in clean)
-                    or self._has_clean_ids(frame)
+                    (frame.task_id in clean and frame.context_id in clean and frame.rpc_id in clean)
+                    or self._has_clean_ids(frame)  # an id may come from the path
                 )
                 and (sieved == change_count or not self._may_hold_secret(data, strings))
                 and (frame.framing in clean or self._redact_framing(frame.framing) is frame.framing)
@@ -214,6 +220,17 @@ class Redactor:
         """Return the exchange without secrets in headers, trailers, target, authority and error text."""
         if not self._enabled:
             return exchange
+        known = self._ended.pop(exchange.id, None)
+        if known is not None and known[2] == self._scrub.seen.change_count and known[0] == exchange:
+            return known[1]
+        clean = self._redact_exchange(exchange)
+        if exchange.closed:
+            if len(self._ended) >= _CACHED:
+                del self._ended[next(iter(self._ended))]
+            self._ended[exchange.id] = exchange, clean, self._scrub.seen.change_count
+        return clean
+
+    def _redact_exchange(self, exchange: Exchange) -> Exchange:
         try:
             request, response = self._redact_heads(exchange)
             changes: dict[str, Any] = self._texts_of(exchange, _EXCHANGE_TEXTS)
@@ -338,7 +355,7 @@ class Redactor:
         """Return a text without secrets: an error, a command line, a console line. The same object if it has none."""
         if not self._enabled:
             return text
-        if self._change_count != self._scrub.seen.change_count or len(self._clean_texts) >= _CACHED:
+        if self._change_count != self._scrub.seen.change_count or len(self._clean_texts) >= _CACHED_TEXTS:
             self._clear_caches()
         if text in self._clean_texts:
             return text

@@ -48,7 +48,8 @@ FLUSH_SECONDS = 1.0
 """Seconds that bytes sent before a reset may take to be delivered before the reset is passed on."""
 FLUSH_POLL_SECONDS = 0.002
 REFUSAL_SECONDS = 5.0
-"""Seconds that a client may take to show which protocol it speaks if the upstream cannot be reached."""
+"""Seconds that a client may take to show which protocol it speaks, and to send the body of its request, if the upstream
+cannot be reached."""
 LINGER_SECONDS = 1.0
 """Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
@@ -621,7 +622,7 @@ class ProxyConnection:
         other = self.other_leg(leg)
         if self._refusal_reason:
             self._answer_refused_client()
-            self.client.close()
+            self._end_refusal()
         elif self._dial_task is None and self.agent.transport is None:
             self._start_dial(self._route.upstream)  # none is chosen yet, and the client sends nothing more
         elif other.transport is not None:
@@ -726,10 +727,10 @@ class ProxyConnection:
         self._refusal_reason = reason
         self.client.record_chunk(_DIALED, msgspec.json.encode(DialFacts(self._upstream.address, error=reason)))
         self.client.forward = self._hold_refused_data
-        self._timer = self.context.loop.call_later(REFUSAL_SECONDS, self.client.close)
+        self._timer = self.context.loop.call_later(REFUSAL_SECONDS, self._end_refusal)
         self._answer_refused_client()
         if self.client.fin_received:
-            self.client.close()
+            self._end_refusal()
         self.client.resume_reading()
 
     def _hold_refused_data(self, data: bytes) -> None:
@@ -760,6 +761,15 @@ class ProxyConnection:
         if data and self.client.transport is not None:
             self.client.transport.write(data)
             self.agent.record_chunk(_OURS, data)
+
+    def _end_refusal(self) -> None:
+        """Answer a refused client whose request does not become complete, and close."""
+        answer = b"" if self._refusal is None else self._refusal.finish()
+        self._write_refusal(answer)
+        if answer and not self.client.fin_received:
+            self._close_refused_client()
+        else:
+            self.client.close()
 
     def _close_refused_client(self) -> None:
         """Close a refused client with FIN, and read from it for a moment: RST would make a client that still sends lose

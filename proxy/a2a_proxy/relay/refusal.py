@@ -12,12 +12,15 @@ from collections.abc import Iterator
 from hpack import Decoder, Encoder, NeverIndexedHeaderTuple
 from hpack.exceptions import HPACKError
 
+from a2a_proxy.relay.edits.http1_scan import Http1ScanError, header_field, parse_request_head
 from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE
 
 MAX_HEAD_BYTES = 64 * 1024
 """Bytes of the longest head, or header block, that is waited for."""
+MAX_BODY_BYTES = 1024 * 1024
+"""Bytes of the longest body that is waited for."""
 MOST_FRAMES = 500
 """HTTP/2 frames that are answered; a client that sends more gets ENHANCE_YOUR_CALM. Answering that many takes 25 ms."""
 
@@ -67,6 +70,10 @@ class SilentRefusal:
         """Return no bytes."""
         return b""
 
+    def finish(self) -> bytes:
+        """Return no bytes."""
+        return b""
+
 
 class TlsRefusal:
     """For TLS: ends the handshake with an alert, so that the client does not wait for an answer."""
@@ -77,26 +84,58 @@ class TlsRefusal:
         """Return a fatal alert, handshake_failure (RFC 8446, 6)."""
         return b"\x15\x03\x01\x00\x02\x02\x28"
 
+    def finish(self) -> bytes:
+        """Return no bytes."""
+        return b""
+
 
 class Http1Refusal:
-    """Answers the first request with the problem and closes."""
+    """Answers the first request with the problem and closes.
+
+    The answer waits for a body with a length, so that the recording has the whole request.
+    """
 
     def __init__(self, problem: Problem) -> None:
         self.is_done = False
         self._response = encode_http1_response(problem)
         self._head = b""
+        self._missing = 0
+        """Bytes of the body that have not arrived."""
 
     def feed(self, data: bytes) -> bytes:
-        """Return the response once the request's head is complete, because some clients do not read earlier."""
-        self._head += data
-        if self.is_done or (
-            b"\r\n\r\n" not in self._head and b"\n\n" not in self._head and len(self._head) < MAX_HEAD_BYTES
-        ):
+        """Return the response once the request is complete: some clients do not read earlier."""
+        if self.is_done:
             return b""
-        self.is_done = True
+        if self._missing:
+            self._missing -= len(data)
+        else:
+            self._head += data
+            end = self._head.find(b"\r\n\r\n") + 4
+            if end >= 4:
+                self._missing = _body_length(self._head[:end]) - (len(self._head) - end)
+            elif b"\n\n" not in self._head and len(self._head) < MAX_HEAD_BYTES:
+                return b""
+        return b"" if self._missing > 0 else self._answer()
+
+    def finish(self) -> bytes:
+        """Return the response, if the head of the request is complete."""
+        return self._answer() if self._missing > 0 else b""
+
+    def _answer(self) -> bytes:
+        self.is_done, self._missing = True, 0
         if self._head.startswith(b"HEAD "):
             return self._response[: self._response.index(b"\r\n\r\n") + 4]
         return self._response
+
+
+def _body_length(head: bytes) -> int:
+    """Return the number of bytes of the body to wait for; 0 if they cannot be counted or the client waits too."""
+    try:
+        _, _, framing = parse_request_head(head)
+        is_expecting = header_field(head, b"expect") is not None
+    except Http1ScanError:
+        return 0
+    return 0 if is_expecting or framing > MAX_BODY_BYTES else max(framing, 0)
 
 
 class Http2Refusal:
@@ -138,6 +177,10 @@ class Http2Refusal:
         if self._answered and not self.is_done:
             out.append(self._encode_goaway(0))
         return b"".join(out)
+
+    def finish(self) -> bytes:
+        """Return no bytes: requests are answered when they begin."""
+        return b""
 
     def _answer_requests(self) -> Iterator[bytes]:
         while not self.is_done and (part := self._next_frame()) is not None:

@@ -13,3 +13,6 @@ class RefusalResponder(Protocol):
 
     def feed(self, data: bytes) -> bytes:
         """Return the bytes to send in answer to these bytes of the client."""
+
+    def finish(self) -> bytes:
+        """Return the bytes to send if the client's request is not waited for any longer."""

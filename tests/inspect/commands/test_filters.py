@@ -91,7 +91,7 @@ def test_check_and_diff_report_that_nothing_matches(folder: Path, capsys: pytest
         ("finding:gen", {8}),
         ("finding:A2A-ART-006", {9}),
         ("finding=A2A-ART-006", {9}),
-        ("finding:GE", set()),
+        ("finding:A2A-GE", set()),
         ("finding:streamed", {9}),
         ("outcome:error", {5}),
         ("-outcome:ok", {5}),

@@ -73,7 +73,7 @@ def test_a_lost_event_is_drawn(tmp_path: Path) -> None:
         "   +0.046   +21 ms  │◀─ status working [generation 2] ─────────────────────────┤",
         '   +0.066   +20 ms  │◀─ artifact a3 (last) "change 3" [generation 3] ──────────┤',
         '   +0.107   +40 ms  │◀─ artifact a5 (last) "change 5" [generation 5] ──────────┤',
-        "        !           │ error  A2A-GEN-001 5 after 3: 4 did not come             !",
+        "        !           │ error  A2A-GEN-001 generation 4 is missing: 3 is follow… !",
         "        ≠           │ generation 4 missed, healed by #2 GetTask at 5           ≠",
         "   +0.109  +2.0 ms  ├─ GetTask for task 3f7b1bdf ─────────────────────────────▶│",
         "   +0.111  +1.7 ms  │◀─ task 3f7b1bdf working 3 artifacts [generation 5] ──────┤",

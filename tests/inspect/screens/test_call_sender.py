@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from a2a_inspect.data.sendable_call import make_send_command, read_sendable_call
+from a2a_inspect.screens import send_screen
 from a2a_inspect.screens.diff_screen import DiffScreen
 from a2a_inspect.screens.send_screen import SendScreen
 from a2a_proxy.model.exchange import Binding
@@ -21,6 +24,7 @@ from a2a_proxy.recording.read.reader import Recording
 from support_drive import SAMPLES, Ports, demo_agent, live_agent
 from support_inspect import changes, exchange, request, sample, writer
 from support_recording import STARTED
+from support_relay import agent as serving
 from support_screen import Person, looking
 
 
@@ -90,29 +94,97 @@ async def test_a_call_is_sent_after_a_confirmation_that_names_the_agent(tmp_path
     assert request["message"]["parts"][0]["text"]
 
 
-async def test_messages_of_a_stream_are_shown_as_they_come(tmp_path: Path, agent: Ports) -> None:
-    """The first before the last one has come; leaving the screen ends the call."""
+async def test_messages_of_a_stream_are_shown_as_they_come(tmp_path: Path) -> None:
+    """The first is shown while the agent holds back the last; leaving the screen ends the call."""
+    released = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
+        for state in ("WORKING", "COMPLETED"):
+            task = {"id": "t1", "contextId": "c1", "status": {"state": f"TASK_STATE_{state}"}}
+            writer.write(f"data: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {'task': task}})}\n\n".encode())
+            await writer.drain()
+            await released.wait()
+        writer.close()
+
+    async with serving(answer) as port, looking(recorded(tmp_path)) as person:
+        await person.sees("OPERATION")
+        for is_left in (False, True):
+            released.clear()
+            await person.types("g", "g", "j", "S")
+            await person.sees("#2 SendStreamingMessage")
+            await choose_agent(person, f"127.0.0.1:{port}")
+            await person.types("s")
+            await person.sees("<-- message 1, ", "TASK_STATE_WORKING")
+            screen = person.app.screen
+            assert isinstance(screen, SendScreen)
+            assert (screen._message_count, screen._has_ended) == (1, False)
+            if not is_left:
+                released.set()
+                await person.sees("<-- message 2, ", "TASK_STATE_COMPLETED", "answered")
+            await person.types("escape")
+            await person.sees("OPERATION")
+        process = screen._process
+        assert process is not None
+        await person.until(lambda: process.returncode is not None, "the end of the command")
+        released.set()
+
+
+async def send_with(person: Person, monkeypatch: pytest.MonkeyPatch, script: str) -> SendScreen:
+    """Send a call with a script in place of the command; return the screen."""
+    monkeypatch.setattr(send_screen, "make_send_command", lambda *_: [sys.executable, "-c", script])
+    await person.sees("OPERATION")
+    await person.types("S")
+    await person.sees("Send again")
+    await person.types("s")
+    await person.until(lambda: isinstance(person.app.screen, SendScreen), "the answer")
+    assert isinstance(person.app.screen, SendScreen)
+    return person.app.screen
+
+
+async def test_the_end_of_a_long_answer_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest lines, and the newest line of any length; the number of dropped ones is shown."""
+    monkeypatch.setattr(send_screen, "_MAX_LINES", 50)
+    monkeypatch.setattr(send_screen, "_MAX_CHARACTERS", 3000)
     async with looking(recorded(tmp_path)) as person:
-        await person.sees("OPERATION")
-        await person.types("g", "g", "j", "S")
-        await person.sees("#2 SendStreamingMessage")
-        await choose_agent(person, f"127.0.0.1:{agent.http}")
-        await person.types("s")
-        screen = person.app.screen
-        assert isinstance(screen, SendScreen)
-        counts: list[int] = []
-        await person.until(lambda: counts.append(screen._message_count) or screen._has_ended, "the end")  # type: ignore[func-returns-value]
-        assert [each for each in counts if 0 < each < counts[-1]]
+        screen = await send_with(person, monkeypatch, "for each in range(100): print(f'[{each}]')")
+        await person.until(lambda: screen._has_ended, "the end")
+        assert len(screen._lines) == 50  # each message has a title and three lines
+        await person.types("home")
+        await person.sees("350 earlier lines not shown; the recording has all of them")
+        await person.types("end")
+        await person.sees("<-- message 100, ", "99")
         await person.types("escape")
-        await person.types("S")
-        await choose_agent(person, f"127.0.0.1:{agent.http}")
-        await person.types("s")
-        leaving = person.app.screen
-        assert isinstance(leaving, SendScreen)
-        await person.until(lambda: leaving._process is not None, "the child")
-        await person.types("escape")
-        await person.sees("OPERATION")
-        await person.until(lambda: leaving._process is not None and leaving._process.returncode is not None, "its end")
+        screen = await send_with(person, monkeypatch, "print('x' * 4000)")
+        await person.until(lambda: screen._has_ended, "the end")
+        assert list(screen._lines) == ["x" * 4000]
+
+
+async def test_the_output_of_the_command_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said on the screen, and the command ends."""
+
+    async def break_off(_stream: asyncio.StreamReader) -> AsyncIterator[str]:
+        raise OSError("the pipe is broken")
+        yield ""
+
+    monkeypatch.setattr(send_screen, "_iter_lines", break_off)
+    async with looking(recorded(tmp_path)) as person:
+        screen = await send_with(person, monkeypatch, "import time; time.sleep(1000)")
+        await person.sees("cannot read the output of a2a-proxy send: the pipe is broken", "ended")
+        assert screen._process is not None
+        assert screen._process.returncode is not None
+
+
+async def test_a_huge_line_is_read_in_linear_time() -> None:
+    """A line of 64 MB comes in a thousand pieces; lines around it are complete."""
+    stream = asyncio.StreamReader()
+    stream.feed_data(b"first\n" + b"x" * 64_000_000 + b"\nlast")
+    stream.feed_eof()
+    started = time.process_time()
+    lengths = [len(line) async for line in send_screen._iter_lines(stream)]
+    assert lengths == [5, 64_000_000, 4]
+    assert time.process_time() - started < 3
 
 
 async def test_the_request_is_edited(tmp_path: Path, agent: Ports, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -261,6 +261,17 @@ def test_a_connection_is_reset() -> None:
     assert end.detail == {"note": "reset by --fault: reset at GetTask", "reset": True, "stream": 1}
 
 
+def test_a_connection_is_reset_after_the_whole_request() -> None:
+    """The recording then has the request, whose operation is known by its head."""
+    line = Line("reset at SendMessage")
+    request = b"POST /v1/message:send HTTP/1.1\r\nHost: agent\r\nContent-Length: 2\r\n\r\n{}"
+    line.send(UP, request[:-1])
+    assert line.facts == []
+    line.send(UP, request[-1:])
+    assert [each.kind for each in line.facts] == ["fault-end"]
+    assert line.got == {UP: b"", DOWN: b""}
+
+
 def test_an_answer_with_a_length_is_cut_stalled_and_changed() -> None:
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "result": EVENTS[0]}).encode()
     line = Line(

@@ -197,6 +197,30 @@ def test_every_message_is_slow() -> None:
     assert pair.ended(number) == "ended"
 
 
+def test_pings_after_late_messages_do_not_reach_the_agent() -> None:
+    """Clients of gRPC send one for each message, and servers that sent no message end the connection after three."""
+    pair, number = faulted("slow 200ms every SendStreamingMessage")
+
+    def pings(events: list[Any], kind: type[Any]) -> list[bytes]:
+        return [each.ping_data for each in events if isinstance(each, kind)]
+
+    for count in range(4):
+        pair.tick(0.2)
+        pair.client.ping(b"late %03d" % count)
+        pair.move()
+    assert pings(pair.agent_events, ev.PingReceived) == []
+    assert pings(pair.client_events, ev.PingAckReceived) == [b"late 000", b"late 001", b"late 002", b"late 003"]
+    pair.client.ping(b"no late1")
+    pair.move()
+    pair.tick(0.2)
+    other = pair.call(b"/lf.a2a.v1.A2AService/GetTask")
+    pair.stream(other, [status(WORKING)])
+    pair.client.ping(b"no late2")
+    pair.move()
+    assert pings(pair.agent_events, ev.PingReceived) == [b"no late1", b"no late2"]
+    assert pair.ended(number) == "ended"
+
+
 def test_bytes_of_others_do_not_hold_back_what_is_due() -> None:
     """A frame that arrives when a message is due, before the timer has run."""
     pair, number = faulted("slow 200ms every *")

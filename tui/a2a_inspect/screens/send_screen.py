@@ -9,6 +9,7 @@ import os
 import tempfile
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -36,8 +37,8 @@ from a2a_proxy.recording.read.reader import Recording
 
 _REFRESH_SECONDS = 0.1
 _READ_SIZE = 65_536
-_MAX_LINES = 20_000
-"""Lines of the answer that are shown; the recording has all of them."""
+_MAX_LINES, _MAX_CHARACTERS = 20_000, 16_000_000
+"""Lines of the answer that are kept, and their characters together; the recording has all of them."""
 _MESSAGE_MARK = "<-- "
 _EXIT_WORDS = {0: "answered", 1: "failed", 2: "not sent"}
 """Meaning of the exit codes of `a2a-proxy send`."""
@@ -68,8 +69,12 @@ class SendScreen(Screen[None]):
         self._title = PaneTitle()
         self._view = TextView(id="answer")
         self._input = Input(placeholder="a further message; an empty line ends the client's stream", compact=True)
-        self._lines: list[str] = []
-        self._shown = 0
+        self._lines: deque[str] = deque()
+        self._character_count = 0
+        self._dropped_count = 0
+        """Lines from the beginning that are no longer kept."""
+        self._shown_count = 0
+        """Lines, with the dropped ones, at the last refresh."""
         self._message_count = 0
         self._process: Process | None = None
         self._has_ended = False
@@ -103,8 +108,10 @@ class SendScreen(Screen[None]):
                     await self._read_output(self._process)
                 finally:
                     await _end_process(self._process)
-        except (OSError, ValueError) as wrong:
-            self._lines.append(make_visible(f"cannot start a2a-proxy send: {wrong}"))
+        except* (OSError, ValueError) as group:
+            failed = "start" if self._process is None else "read the output of"
+            for wrong in group.exceptions:
+                self._add_line(f"cannot {failed} a2a-proxy send: {wrong}")
         code = self._process.returncode if self._process is not None else None
         self._has_ended = True
         self._title.remark = _EXIT_WORDS.get(code, "ended") if code is not None else "not sent"
@@ -119,7 +126,7 @@ class SendScreen(Screen[None]):
 
         async def read_errors(stream: asyncio.StreamReader) -> None:
             async for line in _iter_lines(stream):
-                self._lines.append(make_visible(line))
+                self._add_line(line)
 
         async def read_answers(stream: asyncio.StreamReader) -> None:
             async for line in _iter_lines(stream):
@@ -133,19 +140,31 @@ class SendScreen(Screen[None]):
     def _add_message(self, line: str) -> None:
         self._message_count += 1
         at = text.format_time(time.time_ns())
-        self._lines.append(f"{_MESSAGE_MARK}message {self._message_count}, {at}")
+        self._add_line(f"{_MESSAGE_MARK}message {self._message_count}, {at}")
         try:
             shown = json_text(json.loads(line))
         except (ValueError, RecursionError):
             shown = line
-        self._lines += [make_visible(each) for each in shown.split("\n")]
+        for each in shown.split("\n"):
+            self._add_line(each)
+
+    def _add_line(self, line: str) -> None:
+        """Keep a line, and drop the oldest ones that are too many; the newest line is always kept."""
+        self._lines.append(make_visible(line))
+        self._character_count += len(self._lines[-1])
+        while len(self._lines) > _MAX_LINES or (self._character_count > _MAX_CHARACTERS and len(self._lines) > 1):
+            self._character_count -= len(self._lines.popleft())
+            self._dropped_count += 1
 
     def _show_new_lines(self) -> None:
-        if self._shown == len(self._lines):
+        count = self._dropped_count + len(self._lines)
+        if self._shown_count == count:
             return
         follows = self._view.is_vertical_scroll_end
-        self._shown = len(self._lines)
-        self._view.show_lines(self._lines[-_MAX_LINES:], _paint_output, keep=True)
+        self._shown_count = count
+        dropped = text.format_count(self._dropped_count, "earlier line")
+        note = [f"{dropped} not shown; the recording has all of them"] if self._dropped_count else []
+        self._view.show_lines([*note, *self._lines], _paint_output, keep=True)
         if follows:
             self._view.scroll_end(animate=False)
         if not self._has_ended:
@@ -162,7 +181,7 @@ class SendScreen(Screen[None]):
             self._view.focus()
             stdin.close()
             return
-        self._lines.append(make_visible(f"--> {message.value}"))
+        self._add_line(f"--> {message.value}")
         self._input.value = ""
         stdin.write(message.value.encode() + b"\n")
         with contextlib.suppress(ConnectionError):
@@ -216,12 +235,14 @@ def _request_file(request: str) -> Iterator[Path | None]:
 
 async def _iter_lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
     """Yield lines of any length; the limit of `readline` would end the output at a large message."""
-    rest = b""
+    parts: list[bytes] = []
     while data := await stream.read(_READ_SIZE):
-        *lines, rest = (rest + data).split(b"\n")
-        for line in lines:
-            yield line.decode("utf-8", "replace")
-    if rest:
+        end, *beginnings = data.split(b"\n")
+        parts.append(end)
+        for beginning in beginnings:
+            yield b"".join(parts).decode("utf-8", "replace")
+            parts = [beginning]
+    if rest := b"".join(parts):
         yield rest.decode("utf-8", "replace")
 
 

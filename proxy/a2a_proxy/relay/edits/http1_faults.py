@@ -63,6 +63,8 @@ class _PendingCall(msgspec.Struct):
     faults: CallFaults | None = None
     answer: bytes = b""
     """The response of the proxy; empty if the agent responds."""
+    reset: str = ""
+    """The text of the fault that resets the connection in place of a response."""
 
 
 class _CallShape(msgspec.Struct):
@@ -278,6 +280,8 @@ class Http1Faults:
         if self._held is not None:
             self._read_body(b"".join(self._held), out)
         self._dropping = False
+        if self._current.reset:
+            self._end(self._current.reset, "reset", self._current.number, reset=True)
         self._answer_due(now)
 
     def _read_body(self, request: bytes, out: list[bytes]) -> None:
@@ -308,7 +312,7 @@ class Http1Faults:
         faults.count_refusal()
         self._held, self._dropping = None, True
         if fault.verb == "reset":
-            self._end(fault.text, "reset", call.number, reset=True)
+            call.reset = fault.text
             return
         note = describe_mark("answered", fault.text)
         self._facts.append(EditFact(_TO_CLIENT, "fault", OWN_ANSWER, {"note": note}))

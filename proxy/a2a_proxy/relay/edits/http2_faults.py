@@ -40,6 +40,7 @@ from a2a_proxy.relay.edits.http2_frames import (
     HEADERS,
     INITIAL_WINDOW_SIZE,
     PADDED,
+    PING,
     PUSH_PROMISE,
     RST_STREAM,
     SETTINGS,
@@ -206,8 +207,11 @@ class Http2Faults:
         self._settings: deque[dict[int, int]] = deque()
         """SETTINGS of the client that the agent has not acknowledged."""
         self._now = 0.0
+        self._has_sent_late = False
+        """Whether the client was sent DATA since the agent last sent some."""
         self._handlers: dict[tuple[int, int], Callable[[_Frame], None]] = {
             (_TO_AGENT, DATA): self._on_client_data,
+            (_TO_AGENT, PING): self._on_client_ping,
             (_TO_AGENT, RST_STREAM): self._on_client_reset,
             (_TO_AGENT, SETTINGS): self._on_client_settings,
             (_TO_AGENT, WINDOW_UPDATE): self._on_window_update,
@@ -368,6 +372,15 @@ class Http2Faults:
         elif length := len(frame.payload):
             self._out[_TO_CLIENT].append(encode_window_update(0, length))
 
+    def _on_client_ping(self, frame: _Frame) -> None:
+        """Answer a PING after late DATA: gRPC clients measure their connection with it, and gRPC servers that send no
+        DATA end a connection after three PINGs."""
+        if self._has_sent_late and not frame.flags & ACK:
+            self._has_sent_late = False
+            self._out[_TO_CLIENT].append(encode_frame(PING, ACK, 0, frame.payload))
+        else:
+            self._out[_TO_AGENT].append(frame.raw)
+
     def _on_client_reset(self, frame: _Frame) -> None:
         if frame.stream in self._gone:
             return
@@ -440,6 +453,7 @@ class Http2Faults:
         self._pump(stream, ends=ends)
 
     def _on_agent_data(self, frame: _Frame) -> None:
+        self._has_sent_late = False
         length, stream, ends = len(frame.payload), self._streams.get(frame.stream), bool(frame.flags & END_STREAM)
         if frame.stream in self._gone:
             if length:
@@ -523,8 +537,11 @@ class Http2Faults:
             self._owed = 0
 
     def _pump_all(self) -> None:
+        out = self._out[_TO_CLIENT]
+        before = len(out)
         for stream in list(self._waiting.values()):
             self._pump(stream)
+        self._has_sent_late = self._has_sent_late or len(out) > before
 
     def _pump(self, stream: _Stream, *, ends: bool = False) -> None:
         """Send what is due on a stream, as far as the client's windows allow. `ends`: the agent has ended it."""

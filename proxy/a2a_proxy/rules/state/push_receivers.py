@@ -7,11 +7,14 @@ reached at several addresses that no card connects.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TypedDict
 from urllib.parse import urlsplit
 
+from a2a_proxy.model.finding import Actor
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, FrameFlag, HookPoint
+from a2a_proxy.rules.define.conditions import RPC, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
+from a2a_proxy.rules.define.rule import rule
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.card_declarations import Json, object_member, string_member
 from a2a_proxy.rules.state.push_configs import (
@@ -26,13 +29,19 @@ from a2a_proxy.rules.state.push_configs import (
 from a2a_proxy.rules.state.session_state import SessionState
 from a2a_proxy.rules.state.state_sequence import SENDING_OPERATIONS
 
-RECEIVER_HOOKS = (HookPoint.REQUEST, HookPoint.ANSWER)
-RECEIVER_BINDINGS = RPC | WEBHOOK
-RECEIVER_OPERATIONS = SENDING_OPERATIONS | {CREATE_CONFIG, GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG, ""}
-"""Operations that set or show configurations, and deliveries, which have no operation."""
-RECEIVER_TRIGGERS = FrameFlag.FIRST | FrameFlag.ASKS
-RECEIVER_FLAGS = FrameFlag.PUSHES | FrameFlag.PUSH | FrameFlag.OTHER | FrameFlag.ODD_HEAD
-"""Flags of frames that may set or show a configuration, and of deliveries; most messages have none of them."""
+receiver_rule = partial(
+    rule,
+    actor=Actor.AGENT,
+    scope=EvidenceScope.LIVE,
+    hook_points=(HookPoint.REQUEST, HookPoint.ANSWER),
+    bindings=RPC | WEBHOOK,
+    operations=SENDING_OPERATIONS | {CREATE_CONFIG, GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG, ""},
+    trigger_flags=FrameFlag.FIRST | FrameFlag.ASKS,
+    required_flags=FrameFlag.PUSHES | FrameFlag.PUSH | FrameFlag.OTHER | FrameFlag.ODD_HEAD,
+)
+"""Decorator of rules that compare deliveries with the configurations of their task: they run on frames that may set or
+show a configuration, and on deliveries, which have no operation. Most messages have none of the flags.
+"""
 
 _RECEIVERS_NOTE, _DROPPED_NOTE, _LEARNED = "push receivers", "push receivers dropped", "push receivers learned"
 _MAX_TASKS, _MAX_RECEIVERS = 2000, 50

@@ -116,7 +116,7 @@ async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Pat
         reader = Reader(page)
         await reader.opens(report(LOSSY, tmp_path))
         await reader.sees("6 conversations, 9 exchanges, 38 frames, 4 tasks, 2 findings", "A2A-GEN-001 Generation gap")
-        await reader.sees("#8.4", "5 after 3: 4 did not come")
+        await reader.sees("#8.4", "generation 4 is missing: 3 is followed by 5")
         await reader.sees("first event: p50", "SendStreamingMessage", "455 ms", "1 exchange ended in an error")
         await reader.sees("submitted > working > completed", "751 ms", "plan (3 chunks, 211 B, complete)")
         await reader.sees("TASK_NOT_FOUND 404", "there is no such task")
@@ -129,7 +129,8 @@ async def test_the_report_is_used_by_keys_without_network_requests(tmp_path: Pat
         await reader.sees("#8.4", "A2A-GEN-001", "#9.1", "A2A-ART-006", where="main > .found")
         await page.run("document.getElementById('diagram').focus()")
         await page.press("e")
-        await reader.sees("A2A-GEN-001", "5 after 3: 4 did not come", "specification:", where=".detail")
+        words = "A2A-GEN-001", "generation 4 is missing: 3 is followed by 5", "specification:"
+        await reader.sees(*words, where=".detail")
         chosen = "document.getElementById(document.getElementById('diagram').getAttribute('aria-activedescendant'))"
         await until_true(lambda: page.run(f"{chosen}?.getAttribute('aria-selected') === 'true'"), "no row is chosen")
         assert "A2A-GEN-001" in await page.run(f"{chosen}.getAttribute('aria-label')")

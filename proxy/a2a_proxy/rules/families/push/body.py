@@ -6,19 +6,13 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import WEBHOOK, Dialects, EvidenceScope
+from a2a_proxy.rules.define.conditions import WEBHOOK, Dialects
 from a2a_proxy.rules.define.rule import RuleFinding, rule
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, rpc
 from a2a_proxy.rules.examples.objects import status, task
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.push_deliveries import matched_deliveries
-from a2a_proxy.rules.state.push_receivers import (
-    RECEIVER_BINDINGS,
-    RECEIVER_FLAGS,
-    RECEIVER_HOOKS,
-    RECEIVER_OPERATIONS,
-    RECEIVER_TRIGGERS,
-)
+from a2a_proxy.rules.state.push_receivers import receiver_rule
 
 _A2A_TYPE, _JSON_TYPE = "application/a2a+json", "application/json"
 _CONFIG = {"taskId": "t1", "url": WEBHOOK_URL, "token": "t0ken-of-hook"}
@@ -26,18 +20,11 @@ _CREATED_CONFIG = rpc(CREATE_CONFIG, _CONFIG, {"id": "p1", "taskId": "t1", "url"
 _TOKEN: dict[str, str | None] = {"X-A2A-Notification-Token": "t0ken-of-hook"}
 
 
-@rule(
+@receiver_rule(
     "A2A-PUSH-007",
     "Delivery body is not a StreamResponse",
     Severity.ERROR,
-    actor=Actor.AGENT,
     section="1.0 4.3.3",
-    scope=EvidenceScope.LIVE,
-    hook_points=RECEIVER_HOOKS,
-    bindings=RECEIVER_BINDINGS,
-    operations=RECEIVER_OPERATIONS,
-    trigger_flags=RECEIVER_TRIGGERS,
-    required_flags=RECEIVER_FLAGS,
     flagged=_CREATED_CONFIG + deliver(task("WORKING"), headers=_TOKEN),
     clean=_CREATED_CONFIG + deliver(status("WORKING"), headers=_TOKEN),
 )

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import EvidenceScope
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, rpc
 from a2a_proxy.rules.examples.objects import status
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG
 from a2a_proxy.rules.state.push_deliveries import Delivery, MatchedDelivery, matched_deliveries
-from a2a_proxy.rules.state.push_receivers import (
-    RECEIVER_BINDINGS,
-    RECEIVER_FLAGS,
-    RECEIVER_HOOKS,
-    RECEIVER_OPERATIONS,
-    RECEIVER_TRIGGERS,
-    PushReceiver,
-)
+from a2a_proxy.rules.state.push_receivers import PushReceiver, receiver_rule
 
 _CHALLENGED_SCHEMES = frozenset({"digest", "negotiate", "ntlm", "mutual", "scram-sha-1", "scram-sha-256", "hoba"})
 """Schemes whose credentials answer a challenge of the receiver, so that a first request has none."""
@@ -42,18 +34,11 @@ def _report(match: MatchedDelivery, summary: str, severity: Severity) -> RuleFin
     return RuleFinding(summary=summary, severity=severity, seq=match.delivery.seq, track=match.delivery.record)
 
 
-@rule(
+@receiver_rule(
     "A2A-PUSH-005",
     "Delivery lacks the configured credentials",
     Severity.ERROR,
-    actor=Actor.AGENT,
     section="1.0 4.3.3; 0.3 9.5",
-    scope=EvidenceScope.LIVE,
-    hook_points=RECEIVER_HOOKS,
-    bindings=RECEIVER_BINDINGS,
-    operations=RECEIVER_OPERATIONS,
-    trigger_flags=RECEIVER_TRIGGERS,
-    required_flags=RECEIVER_FLAGS,
     flagged=_WITH_CREDENTIALS + deliver(status("WORKING")),
     clean=_WITH_CREDENTIALS + deliver(status("WORKING"), headers={"Authorization": "Bearer cr3dentials-of-hook"}),
 )
@@ -102,18 +87,11 @@ def _are_different(sent: str, configured: str) -> bool:
     return is_label(sent.encode("utf-8", "replace")) == is_label(configured.encode("utf-8", "replace"))
 
 
-@rule(
+@receiver_rule(
     "A2A-PUSH-006",
     "Delivery lacks the configured token",
     Severity.WARNING,
-    actor=Actor.AGENT,
     section="1.0 4.3.1; 0.3 9.5",
-    scope=EvidenceScope.LIVE,
-    hook_points=RECEIVER_HOOKS,
-    bindings=RECEIVER_BINDINGS,
-    operations=RECEIVER_OPERATIONS,
-    trigger_flags=RECEIVER_TRIGGERS,
-    required_flags=RECEIVER_FLAGS,
     flagged=_WITH_TOKEN + deliver(status("WORKING"), headers={"X-A2A-Notification-Token": "another-t0ken"}),
     clean=_WITH_TOKEN + deliver(status("WORKING"), headers={"X-A2A-Notification-Token": "t0ken-of-hook"}),
 )

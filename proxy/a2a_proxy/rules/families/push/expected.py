@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.model.finding import Actor, Severity
+from a2a_proxy.model.finding import Severity
 from a2a_proxy.rules.context import RuleContext
-from a2a_proxy.rules.define.conditions import EvidenceScope
-from a2a_proxy.rules.define.rule import RuleFinding, rule
+from a2a_proxy.rules.define.rule import RuleFinding
 from a2a_proxy.rules.examples.conversation import WEBHOOK_URL, deliver, rpc
 from a2a_proxy.rules.examples.objects import send, snapshot, status, task
 from a2a_proxy.rules.examples.script import MS
@@ -30,15 +29,11 @@ from a2a_proxy.rules.state.push_deliveries import (
     sent_events,
 )
 from a2a_proxy.rules.state.push_receivers import (
-    RECEIVER_BINDINGS,
-    RECEIVER_FLAGS,
-    RECEIVER_HOOKS,
-    RECEIVER_OPERATIONS,
-    RECEIVER_TRIGGERS,
     active_receivers,
     has_dropped_receivers,
     is_same_receiver,
     learn_receivers,
+    receiver_rule,
     receivers_of,
 )
 from a2a_proxy.rules.state.records import TaskRecord
@@ -59,18 +54,11 @@ _DELETED = rpc(DELETE_CONFIG, {"taskId": "t1", "id": "p1"}, {}, id=3)
 _FINISHED = rpc("GetTask", {"id": "t1"}, task("COMPLETED", second=1), id=4)
 
 
-@rule(
+@receiver_rule(
     "A2A-PUSH-009",
     "Delivery that nothing asked for",
     Severity.WARNING,
-    actor=Actor.AGENT,
     section="1.0 3.1.10, 4.3.3",
-    scope=EvidenceScope.LIVE,
-    hook_points=RECEIVER_HOOKS,
-    bindings=RECEIVER_BINDINGS,
-    operations=RECEIVER_OPERATIONS,
-    trigger_flags=RECEIVER_TRIGGERS,
-    required_flags=RECEIVER_FLAGS,
     due=lambda see: _check_asked_for(see),
     flagged=(_STARTED + _DELETED).then(deliver(status("WORKING")), 11_000 * MS).then(_FINISHED, 11_000 * MS),
     clean=_STARTED.then(deliver(status("WORKING")), 11_000 * MS).then(_FINISHED, 11_000 * MS),
@@ -126,18 +114,11 @@ def _check_asked_for(context: RuleContext) -> Iterator[RuleFinding]:
     yield RuleFinding(summary=told, seq=delivery.seq, track=delivery.record)
 
 
-@rule(
+@receiver_rule(
     "A2A-PUSH-011",
     "State of a task is not delivered",
     Severity.WARNING,
-    actor=Actor.AGENT,
     section="1.0 4.3.3",
-    scope=EvidenceScope.LIVE,
-    hook_points=RECEIVER_HOOKS,
-    bindings=RECEIVER_BINDINGS,
-    operations=RECEIVER_OPERATIONS,
-    trigger_flags=RECEIVER_TRIGGERS,
-    required_flags=RECEIVER_FLAGS,
     due=lambda see: _check_delivered(see),
     flagged=(_STARTED + deliver(status("WORKING")) + _FINISHED).then(_FINISHED, 31_000 * MS),
     clean=(_STARTED + deliver(status("WORKING")) + _FINISHED + deliver(status("COMPLETED", second=1))).then(
