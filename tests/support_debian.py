@@ -12,6 +12,7 @@ import tempfile
 from pathlib import Path
 
 DEBIAN = Path(__file__).resolve().parents[1] / ".peers" / "debian"
+BROWSER = "chromium-headless-shell"
 SECONDS = 300.0
 """Seconds for one step of apt."""
 
@@ -30,7 +31,19 @@ def headless_browser() -> str | None:
     """Return the path of Chromium without a window: the program itself, because its wrapper script looks for files in
     /usr."""
     unpacked = DEBIAN / "usr" / "lib" / "chromium" / "chromium-headless-shell"
-    return str(unpacked) if unpacked.exists() else debian_program("chromium-headless-shell")
+    return str(unpacked) if unpacked.exists() else debian_program(BROWSER)
+
+
+def require_program(name: str) -> str:
+    """Return the path of a program. Without it, end the test: it fails with the command that fetches the program, and
+    is skipped on systems without packages of Debian.
+    """
+    import pytest
+
+    path = headless_browser() if name == BROWSER else debian_program(name)
+    if path is None and shutil.which("apt-get") is None:
+        pytest.skip(f"{name} is not on PATH, and this system has no packages of Debian: install it")
+    return path or pytest.fail(f"{name} is missing: run `python tests/peers/setup.py`")
 
 
 def debian_environment(base: dict[str, str]) -> dict[str, str]:

@@ -13,11 +13,8 @@ import pytest
 
 from support_browser import Page, browsing, until_true
 from support_cli import SECONDS, program
-from support_debian import headless_browser
 
-pytestmark = pytest.mark.skipif(
-    headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`, or install it"
-)
+pytestmark = pytest.mark.peers
 CONFIG = Path(__file__).parents[2] / "proxy/a2a_proxy/manual/site/mkdocs.yml"
 PAGES = ("index", "learn-lost-event", "deploy", "usage", "rules", "inspect")
 WIDTHS = (390, 1280)

@@ -133,18 +133,18 @@ def make_js03(folder: Path) -> None:
 
 
 def make_programs(check: bool) -> None:
-    """Fetch the Debian programs of some tests; if one cannot be fetched, the message says so and its tests are
-    skipped."""
+    """Fetch the Debian programs of some tests. On other systems a message names those to install."""
     missing = [package for package, found in PROGRAMS.items() if not found()]
-    failure = ""
     if missing and not check:
+        if shutil.which("apt-get") is None:
+            print(f"this is no Debian: install {', '.join(missing)}, else their tests are skipped")
+            return
         try:
             fetch_debian(missing)
         except FetchError as error:
-            failure = f": {error}"
+            sys.exit(f"{', '.join(missing)}: {error}")
     for package, found in PROGRAMS.items():
-        made = "made" if package in missing else "ready"
-        print(f"{package}: {made}" if found() else f"{package}: missing, its tests skip{failure}")
+        print(f"{package}: {('made' if package in missing else 'ready') if found() else 'missing'}")
 
 
 def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:
