@@ -20,6 +20,7 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FAULT_MARK, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import MissedReason
+from a2a_proxy.relay import connection
 from a2a_proxy.relay.connection import MAX_BUFFERED
 from a2a_proxy.relay.edits.http1_scan import decode_chunked
 from a2a_proxy.relay.listener_state import EditPolicy
@@ -415,8 +416,9 @@ def test_the_greeting_of_another_protocol_is_not_held(play: Play) -> None:
     play(story())
 
 
-def test_the_first_bytes_of_an_agent_are_held_up_to_a_limit(play: Play) -> None:
-    """They wait for the client's as long as they may be HTTP/2, and reach a client that sends nothing."""
+def test_the_first_bytes_of_an_agent_are_held_up_to_a_limit(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for the client's while they may be HTTP/2, and reach a client that sends nothing."""
+    monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 60.0)
     greeting = b"\0\x40\0\x04\0\0\0\0\0" + bytes(32 << 20)
 
     async def story() -> None:

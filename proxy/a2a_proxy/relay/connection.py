@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
-"""Seconds that a client may send nothing before the upstream is chosen without its first bytes."""
+"""Seconds that a client may send nothing before the upstream is chosen without its first bytes, or before it gets
+the first bytes of the agent."""
 FLUSH_SECONDS = 1.0
 """Seconds that bytes sent before a reset may take to be delivered before the reset is passed on."""
 FLUSH_POLL_SECONDS = 0.002
@@ -297,7 +298,7 @@ class ProxyConnection:
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
         self._first_agent_data = b""
-        """The beginning of HTTP/2 that the agent sent before the client, if faults must see it."""
+        """The beginning of HTTP/2 that the agent sent before the client, if an editor must see it."""
         self._unverified_data: bytearray | None = None
         """All bytes of the client while the agent has not proved to speak HTTP/2."""
 
@@ -443,7 +444,7 @@ class ProxyConnection:
         listen = tcp.socket_name(self.client.transport, "sockname")
         self._edit_plan = self._listener.plan_edits(self._upstream, listen, agent, tls=self.client.tls)
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
-        if self._edit_plan is not None and self._edit_plan.faults is not None:
+        if self._edit_plan is not None:
             self.agent.forward = self._hold_agent_data
         if self._held_data:
             data = b"".join(self._held_data)
@@ -479,7 +480,8 @@ class ProxyConnection:
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._forward_unverified, to_agent)
             self.agent.forward = partial(self._verify_http2, to_agent, to_client)
-        if self._first_agent_data:  # SETTINGS, which faults must see too
+        if self._first_agent_data:  # SETTINGS, which the editor must see too
+            self._cancel_timer()
             self.record_edits(self.agent.forward(self._first_agent_data))
             self._first_agent_data = b""
             if not self.client.is_full:
@@ -487,8 +489,10 @@ class ProxyConnection:
         return self.client.forward(begin)
 
     def _hold_agent_data(self, data: bytes) -> None:
-        """Hold the first bytes of an agent that sends before the client while they may be HTTP/2, which its client
-        begins without them; other bytes are what the client waits for. After MAX_BUFFERED bytes no more are read."""
+        """Hold the first bytes of an agent that sends before the client while they may be HTTP/2, for a moment: its
+        client begins without them. Other bytes are what the client waits for."""
+        if not self._first_agent_data:
+            self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._release_agent_data)
         self._first_agent_data = held = self._first_agent_data + data
         if held[0] or not _SETTINGS_HEAD.startswith(held[3 : 3 + len(_SETTINGS_HEAD)]):
             self._release_agent_data()
@@ -497,6 +501,7 @@ class ProxyConnection:
 
     def _release_agent_data(self) -> None:
         """Forward what the agent sent before the client, and what it sends until the client sends."""
+        self._cancel_timer()
         held, self._first_agent_data = self._first_agent_data, b""
         self.agent.forward = self.client.write
         if held:
