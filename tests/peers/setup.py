@@ -23,7 +23,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support_debian import FetchError, debian_program, fetch_debian, headless_browser
+from support_debian import (
+    FetchError,
+    NoPackageError,
+    debian_program,
+    fetch_debian,
+    headless_browser,
+    unavailable_note,
+)
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE.parent.parent / ".peers"
@@ -133,18 +140,24 @@ def make_js03(folder: Path) -> None:
 
 
 def make_programs(check: bool) -> None:
-    """Fetch the Debian programs of some tests. On other systems a message names those to install."""
-    missing = [package for package, found in PROGRAMS.items() if not found()]
-    if missing and not check:
-        if shutil.which("apt-get") is None:
-            print(f"this is no Debian: install {', '.join(missing)}, else their tests are skipped")
-            return
-        try:
-            fetch_debian(missing)
-        except FetchError as error:
-            sys.exit(f"{', '.join(missing)}: {error}")
+    """Fetch the Debian programs of some tests; of those that this system does not have, the tests are skipped."""
     for package, found in PROGRAMS.items():
-        print(f"{package}: {('made' if package in missing else 'ready') if found() else 'missing'}")
+        note = unavailable_note(package)
+        if found():
+            print(f"{package}: ready")
+        elif check:
+            print(f"{package}: missing")
+        else:
+            note.unlink(missing_ok=True)
+            try:
+                fetch_debian([package])
+                print(f"{package}: made")
+            except NoPackageError as error:
+                note.parent.mkdir(parents=True, exist_ok=True)
+                note.write_text(str(error))
+                print(f"{package}: missing, its tests are skipped: {error}")
+            except FetchError as error:
+                sys.exit(f"{package}: {error}")
 
 
 def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:

@@ -8,7 +8,7 @@ import pytest
 
 import support_debian
 import support_peers
-from support_debian import BROWSER, require_program
+from support_debian import BROWSER, FetchError, NoPackageError, fetch_debian, require_program, unavailable_note
 from support_peers import require_peers
 
 
@@ -35,13 +35,32 @@ def test_peers_that_are_installed_by_name_are_not(kind: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["nginx", BROWSER])
-def test_programs_are_required_where_debian_has_them(name: str, tmp_path: Path) -> None:
-    with pytest.raises(
-        pytest.skip.Exception, match=f"{name} is not on PATH, and this system has no packages of Debian"
-    ):
-        require_program(name)
-    (tmp_path / "apt-get").touch(0o755)
+def test_programs_are_required_where_they_can_be_fetched(name: str, tmp_path: Path) -> None:
     with pytest.raises(pytest.fail.Exception, match=f"{name} is missing: run `python tests/peers/setup.py`"):
+        require_program(name)
+    unavailable_note(name).write_text("this system has no such package")
+    with pytest.raises(pytest.skip.Exception, match="this system has no such package"):
         require_program(name)
     (tmp_path / name).touch(0o755)
     assert require_program(name) == str(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("E: Unable to locate package nginx", NoPackageError),
+        ("E: Package 'nginx' has no installation candidate", NoPackageError),
+        ("Err: could not resolve the host", FetchError),
+        (None, NoPackageError),
+    ],
+)
+def test_a_package_that_a_system_does_not_have_is_told_from_a_failure(
+    output: str | None, error: type[FetchError], tmp_path: Path
+) -> None:
+    if output is not None:
+        script = tmp_path / "apt-get"
+        script.write_text(f'#!/bin/sh\necho "{output}"\n[ "$1" = update ]\n')
+        script.chmod(0o755)
+    with pytest.raises(FetchError) as raised:
+        fetch_debian(["nginx"])
+    assert type(raised.value) is error

@@ -67,9 +67,13 @@ def describe_live_webhooks(registry: WebhookRegistry) -> ConsoleNote | None:
         return None
     named = [f"{each.config.id} of task {each.config.task_id} at {each.agent}" for each in live if each.config.task_id]
     what = "configuration still leads" if len(live) == 1 else "configurations still lead"
-    listed = ", ".join(named[:_MAX_LISTED]) + (" and more" if len(named) > _MAX_LISTED else "")
+    listed = [make_visible(each) for each in named[:_MAX_LISTED]]
+    if others := len(live) - len(named):
+        listed.append(f"{others:,} that came with {'a message' if others == 1 else 'messages'}")
+    if len(named) > _MAX_LISTED:
+        listed.append("and more")
     return ConsoleNote(
         f"{len(live)} push notification {what} here; without a proxy with --webhooks the notifications are lost",
-        "delete those that agents still use" + (f": {make_visible(listed)}" if named else ""),
+        f"delete those that agents still use: {', '.join(listed)}",
         loud=True,
     )

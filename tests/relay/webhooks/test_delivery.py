@@ -212,6 +212,7 @@ def test_refused_deliveries(target: str, status: int, play: Play, tmp_path: Path
             assert problem["status"] == status
             assert problem["detail"].startswith("a2a-proxy")
             assert (seen, [note.text for note in bench.notes]) == ([], [problem["detail"]])
+            assert ("from 127.0.0.1" in problem["detail"]) is (target == "/" + "0" * 32)
 
     play(story())
 
