@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import LOST_MARKS, EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
@@ -429,20 +430,20 @@ class TaskTracker:
             self._steady.pop(oldest, None)
 
     def _store_record(self, key: TaskKey, record: _TaskRecord) -> None:
-        """Store the record as the most recently touched, and drop the longest idle task if there are too many."""
+        """Store the record as the most recently touched, and drop the longest idle tasks if there are too many."""
         self._records.pop(key, None)
         self._records[key] = record
         self._owners[record.task_id] = record.agent
-        if len(self._records) > self._max_tasks:
-            self._forget_task(next(iter(self._records)))
+        for oldest in keys_to_evict(self._records, self._max_tasks):
+            self._forget_task(oldest)
 
     def _file_if_finished(self, key: TaskKey, record: _TaskRecord) -> None:
         """File the record as the most recent finished task if it is finished; its changes have been reported."""
         self._finished.pop(key, None)
         if record.states and record.states[-1][1] in _TERMINAL_STATES and key in self._records:
             self._finished[key] = None
-            if len(self._finished) > self._max_finished:
-                self._forget_task(next(iter(self._finished)))
+            for oldest in keys_to_evict(self._finished, self._max_finished):
+                self._forget_task(oldest)
 
     def _forget_task(self, key: TaskKey) -> None:
         """Stop following a task. Its agent stays known for a while, because a push may be late."""
