@@ -17,7 +17,7 @@ from typing import Any
 
 import aiohttp
 
-from support_debian import DEBIAN, debian_environment, headless_browser
+from support_debian import BROWSER, DEBIAN, debian_environment, require_program
 
 PATIENCE = 60.0
 """Seconds for each step; the machine may be busy."""
@@ -130,8 +130,7 @@ class Browser:
 @contextlib.asynccontextmanager
 async def browsing(*options: str) -> AsyncIterator[Browser]:
     """Run a browser with a profile of its own until the block ends."""
-    path = headless_browser()
-    assert path is not None
+    path = require_program(BROWSER)
     with tempfile.TemporaryDirectory(prefix="a2a-browser-", ignore_cleanup_errors=True) as folder:
         process = await asyncio.create_subprocess_exec(
             *(path, "--no-sandbox", "--remote-debugging-port=0", f"--user-data-dir={folder}"),

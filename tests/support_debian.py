@@ -6,18 +6,26 @@ create the environments of the peers run before any package is installed.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 DEBIAN = Path(__file__).resolve().parents[1] / ".peers" / "debian"
+BROWSER = "chromium-headless-shell"
 SECONDS = 300.0
 """Seconds for one step of apt."""
+_NO_PACKAGE = ("Unable to locate package", "has no installation candidate")
+"""Words of apt about an unknown package, and about one that only other packages name."""
 
 
 class FetchError(Exception):
     """A package could not be fetched; the message is the output of apt."""
+
+
+class NoPackageError(FetchError):
+    """The system has no such package."""
 
 
 def debian_program(name: str) -> str | None:
@@ -30,7 +38,24 @@ def headless_browser() -> str | None:
     """Return the path of Chromium without a window: the program itself, because its wrapper script looks for files in
     /usr."""
     unpacked = DEBIAN / "usr" / "lib" / "chromium" / "chromium-headless-shell"
-    return str(unpacked) if unpacked.exists() else debian_program("chromium-headless-shell")
+    return str(unpacked) if unpacked.exists() else debian_program(BROWSER)
+
+
+def require_program(name: str) -> str:
+    """Return the path of a program. Without it, end the test: it fails with the command that fetches the program, and
+    is skipped if that command has found that this system has no such package.
+    """
+    import pytest
+
+    path = headless_browser() if name == BROWSER else debian_program(name)
+    if path is None and (note := unavailable_note(name)).is_file():
+        pytest.skip(note.read_text())
+    return path or pytest.fail(f"{name} is missing: run `python tests/peers/setup.py`")
+
+
+def unavailable_note(name: str) -> Path:
+    """Return the file that says why this system has no package for a program."""
+    return DEBIAN / f"{name}.unavailable"
 
 
 def debian_environment(base: dict[str, str]) -> dict[str, str]:
@@ -41,9 +66,11 @@ def debian_environment(base: dict[str, str]) -> dict[str, str]:
 
 
 def fetch_debian(packages: list[str]) -> None:
-    """Download packages with their dependencies, and unpack them. Raises FetchError."""
+    """Download packages with their dependencies, and unpack them. Raises FetchError, and its NoPackageError if the
+    system does not have one of them.
+    """
     if shutil.which("apt-get") is None:
-        raise FetchError(f"this is no Debian: install {', '.join(packages)} yourself, so that the programs are on PATH")
+        raise NoPackageError(f"this system has no apt-get: install {', '.join(packages)}, so that it is on PATH")
     DEBIAN.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="a2a-debian-") as folder:
         for name in ("partial", "lists/partial"):
@@ -67,9 +94,17 @@ def _download(options: list[str], packages: list[str]) -> None:
 def _run(command: list[str]) -> None:
     try:
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=SECONDS
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=SECONDS,
+            env={**os.environ, "LC_ALL": "C"},
         )
     except subprocess.TimeoutExpired:
         raise FetchError(f"{command[0]} did not end within {SECONDS:.0f} s") from None
+    if any(words in done.stdout for words in _NO_PACKAGE) and done.returncode:
+        raise NoPackageError(f"this system has no package {command[-1]}: install it, so that it is on PATH")
     if done.returncode:
         raise FetchError(f"{done.stdout}\nfailed: {' '.join(command)}")

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from support_debian import debian_environment, debian_program
+from support_debian import debian_environment, require_program
 from support_peers import Agent
 
 START_SECONDS = 120.0
@@ -36,13 +36,6 @@ HOST = """  server {{
     location ~ A2AService/ {{ grpc_pass grpc://127.0.0.1:{grpc}; }}
   }}
 """
-
-
-def nginx_missing() -> str | None:
-    """Return why nginx cannot run here, or None if it can."""
-    if debian_program("nginx") is None:
-        return "nginx is missing: run `python tests/peers/setup.py` where Debian's packages can be had, or install it"
-    return None
 
 
 def virtual_host(folder: Path, port: int, names: tuple[str, ...], agent: Agent, *, first: bool) -> str:
@@ -71,7 +64,7 @@ def nginx(folder: Path, port: int, servers: str) -> Iterator[None]:
     conf, log = folder / "nginx.conf", folder / "error.log"
     conf.write_text(CONF.format(folder=folder, user=user, servers=servers))
     process = subprocess.Popen(
-        [str(debian_program("nginx")), "-p", str(folder), "-e", str(log), "-c", str(conf)],
+        [require_program("nginx"), "-p", str(folder), "-e", str(log), "-c", str(conf)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

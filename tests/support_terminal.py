@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from support_debian import debian_environment, debian_program
+from support_debian import debian_environment, require_program
 
 PATIENCE = 60.0
 """Seconds for each step; the machine may be busy."""
@@ -86,9 +86,7 @@ class Terminal:
 @contextmanager
 def terminal(folder: Path) -> Iterator[Terminal]:
     """Run a terminal until the block ends."""
-    tmux = debian_program("tmux")
-    assert tmux is not None
-    made = Terminal(tmux, folder)
+    made = Terminal(require_program("tmux"), folder)
     try:
         yield made
     finally:

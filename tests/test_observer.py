@@ -442,6 +442,31 @@ def test_snapshots_do_not_grow_with_the_session() -> None:
     assert sizes[1] - sizes[0] < 100
 
 
+@pytest.mark.parametrize(
+    ("deliverer", "sent", "actor"),
+    [
+        (
+            "agent:8000",
+            [(TO_AGENT, b"POST /hook HTTP/1.1\r\nHost: a\r\n\r\n"), (TO_CLIENT, b"<!DOCTYPE html>")],
+            "client",
+        ),
+        ("agent:8000", [(TO_AGENT, b"POST /hook HTTP/1.1\r\n no field\r\n\r\n")], "agent"),
+        ("", [(TO_AGENT, b"POST /hook HTTP/1.1\r\nHost: a\r\n\r\n"), (TO_CLIENT, b"<!DOCTYPE html>")], "agent"),
+    ],
+)
+def test_undecodable_bytes_of_a_delivery_are_their_sender_s(
+    deliverer: str, sent: list[tuple[Direction, bytes]], actor: str
+) -> None:
+    """The agent sends the requests, and the client's webhook the responses."""
+    facts = ConnectionFacts("127.0.0.1:5009", "127.0.0.1:9100", "client.example:80", deliverer=deliverer)
+    observer, out = fresh(), list[Observation]()
+    observer.feed(Chunk(9, ChunkKind.OPEN, TO_AGENT, START, msgspec.json.encode(facts)), out)
+    for direction, data in sent:
+        observer.feed(Chunk(9, ChunkKind.DATA, direction, START + 1, data), out)
+    found = [each for each in out if isinstance(each, Finding) and each.rule == "UNDECODABLE"]
+    assert [each.evidence["actor"] for each in found] == [actor]
+
+
 @pytest.mark.parametrize("deliverer", ["agent:8000", ""])
 def test_a_delivery_before_the_answer_belongs_to_its_agent(deliverer: str) -> None:
     """The task has one row, and one record of the rules, if the connection names the agent that delivers."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import a2a_proto
+from support_peers import ENVIRONMENTS, require_peers
 
 ROOT = Path(__file__).parents[2]
 
@@ -60,15 +61,6 @@ def run(script: str, python: str = sys.executable, **environment: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def interpreter(environment: str) -> str:
-    """The interpreter of an SDK environment: a variable names one, else the usual place is tried."""
-    named = os.environ.get(f"A2A_PROXY_TEST_{environment.upper()}_PYTHON")
-    python = Path(named) if named else ROOT / ".peers" / environment / "bin" / "python"
-    if not python.exists():
-        pytest.skip(f"no SDK environment {environment}: run `python tests/peers/setup.py`")
-    return str(python)
-
-
 def test_import_is_cheap() -> None:
     """Importing the package, and telling live payloads apart, loads no protobuf."""
     run(
@@ -104,4 +96,6 @@ def test_pure_python_protobuf() -> None:
 @pytest.mark.parametrize("ours_first", [True, False], ids=["ours first", "theirs first"])
 def test_works_in_one_process_with_the_sdk(sdk: str, ours_first: bool) -> None:
     """The A2A SDK and this package work in one process, whichever is imported first."""
-    run(USE + SDKS[sdk] if ours_first else SDKS[sdk] + USE, interpreter(sdk))
+    require_peers(sdk)
+    python = str(ENVIRONMENTS / sdk / "bin" / "python")
+    run(USE + SDKS[sdk] if ours_first else SDKS[sdk] + USE, python)

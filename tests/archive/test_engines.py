@@ -23,7 +23,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import exchange, request
-from support_peers import command, missing
+from support_peers import command, require_peers
 from support_recording import facts
 
 MINUTE = 60_000_000_000
@@ -139,6 +139,5 @@ def test_duckdb(folder: Path) -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("engine", ["chdb", "spark"])
 def test_other_engines_agree_with_duckdb(folder: Path, engine: str) -> None:
-    if why := missing(engine):
-        pytest.skip(why)
+    require_peers(engine)
     assert asked(engine, folder) == asked("duckdb", folder)

@@ -79,8 +79,11 @@ SMALL = rsa.generate_private_key(65537, 1024).public_key().public_bytes(Encoding
         (b"[]", "neither a JWK set (`keys`) nor a JWK (`kty`)"),
         (b'{"keys": []}', "`keys` is no array with keys"),
         (b'{"keys": [5]}', "keys[0] is no object"),
-        (b'{"keys": [{"kty": "EC"}]}', "keys[0] is no key: "),
-        (json.dumps({"keys": [public_jwk(ED), {"kty": "OKP", "crv": "Ed25519", "x": "AA"}]}).encode(), "keys[1] is no"),
+        (b'{"keys": [{"kty": "EC"}]}', "keys[0] cannot be used: "),
+        (
+            json.dumps({"keys": [public_jwk(ED), {"kty": "OKP", "crv": "Ed25519", "x": "AA"}]}).encode(),
+            "keys[1] cannot be used",
+        ),
         (json.dumps(public_jwk(ED, kid=5)).encode(), "the key.kid is no text"),
         (json.dumps(public_jwk(ED, alg="RS256")).encode(), "the key.alg is 'RS256', which its key type does not have"),
         (b"# text\n" + pem(ED)[:60], "line 2: PUBLIC KEY has no end"),

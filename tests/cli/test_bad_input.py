@@ -67,6 +67,10 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             "no agent can connect to --webhook-url http://0.0.0.0:1",
         ),
         (
+            (*PAIR, "--webhooks", ":0", "--webhook-url", "http://p/a/%2e%2e/b"),
+            "--webhook-url http://p/a/%2e%2e/b has . or .. in its path",
+        ),
+        (
             (*PAIR, "--webhooks", ":0", "--upstream-proxy", "http://proxy:3128"),
             "--webhooks with --upstream-proxy needs --webhook-url",
         ),
@@ -126,6 +130,31 @@ def test_invalid_flags_and_addresses(tmp_path: Path, place: Path, words: tuple[s
     """Flags and addresses."""
     two_lines(run(tmp_path / "state", "a2a-proxy", *words), "a2a-proxy", error)
     nothing_made(tmp_path / "state", place, {})
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (
+            (*PAIR, "--webhooks", "203.0.113.7:9200"),
+            "to listen on this machine only: --webhooks :9200; the URL for agents: --webhook-url http://203.0.113.7:9200",
+        ),
+        (
+            (*PAIR, "--webhooks", "http://proxy.example:9200/hooks"),
+            "write the port only, and the URL for agents: --webhooks :9100 --webhook-url https://proxy.example",
+        ),
+        ((*PAIR, "--webhooks", "9200"), "write --webhooks :9200"),
+        (
+            ("--listen", "203.0.113.7:9200", "--upstream", "localhost:1"),
+            "to listen on this machine only: --listen :9200",
+        ),
+        (("--forward", "203.0.113.7:9200"), "to listen on this machine only: --forward :9200"),
+        ((*PAIR, "--metrics", "203.0.113.7:9200"), "to listen on this machine only: --metrics :9200"),
+    ],
+)
+def test_hints_name_the_option_and_its_port(tmp_path: Path, words: tuple[str, ...], hint: str) -> None:
+    done = run(tmp_path / "state", "a2a-proxy", *words)
+    assert done.err.splitlines()[1:] == [f"a2a-proxy: hint: {hint}"], done.err
 
 
 def test_invalid_environment_variables_are_refused(tmp_path: Path, place: Path) -> None:

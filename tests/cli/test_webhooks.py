@@ -43,14 +43,14 @@ def test_live_registrations_at_the_end(tmp_path: Path) -> None:
     note = describe_live_webhooks(registry)
     assert note is not None
     assert note.text.startswith("1 push notification configuration still leads here; ")
-    assert note.hint == "delete those that agents still use"
+    assert note.hint == "delete those that agents still use: 1 that came with a message"
     for number in range(6):
         registry.add("http://client.example/", "a:1", (), PushConfig(f"t{number}", "2"))
     note = describe_live_webhooks(registry)
     assert note is not None
     assert note.text.startswith("7 push notification configurations still lead here; ")
     assert note.hint.startswith("delete those that agents still use: 2 of task t0 at a:1, 2 of task t1 at a:1, ")
-    assert note.hint.endswith("t4 at a:1 and more")
+    assert note.hint.endswith("t4 at a:1, 1 that came with a message, and more")
     registry.port = 9200
     assert describe_live_webhooks(registry) is None
 

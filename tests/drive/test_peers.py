@@ -12,7 +12,7 @@ from peers.live.proposals import PROPOSALS
 from peers.live.stories import STORIES
 from peers.live.story import parts
 from support_drive import driven
-from support_peers import agent, missing
+from support_peers import agent, require_peers
 from support_thin import thin
 
 _SDK = [
@@ -37,8 +37,7 @@ _SDK = [
 async def test_an_agent_of_an_sdk_answers_as_recorded(case: tuple[str, str, tuple[str, ...]], tmp_path: Path) -> None:
     """All scenarios of the sample: follow-ups of tasks made now, a second subscriber, cancels, refusals, cuts."""
     kind, sample, words = case
-    if why := missing(kind):
-        pytest.skip(why)
+    require_peers(kind)
     with agent(kind) as far:
         grpc = ("--upstream-grpc", far.grpc_target) if far.grpc else ()
         found = await driven(sample, tmp_path, "--upstream", f"127.0.0.1:{far.http}", *grpc, *words)

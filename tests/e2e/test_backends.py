@@ -18,7 +18,7 @@ from a2a_proxy.telemetry.target import otlp_target
 from a2a_proxy.telemetry.values import SpanContextIds, SpanKind, SpanValue
 from support_backends import Mlflow, Phoenix, mlflow, phoenix
 from support_chain import AGENTS, ASKS, talk
-from support_peers import missing
+from support_peers import require_peers
 from support_proxy import inspect
 from support_spans import (
     Seen,
@@ -31,25 +31,28 @@ from support_spans import (
     recorded,
 )
 
-pytestmark = [pytest.mark.soak, pytest.mark.skipif(bool(missing("traced")), reason=str(missing("traced")))]
+pytestmark = pytest.mark.soak
 
 OTHER = {"grpc": "http/protobuf", "http/protobuf": "grpc"}
 NS, US = 1, 1000
 """Precision of the backends' times: MLflow stores ns, Phoenix microseconds."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def traced() -> None:
+    require_peers("traced")
+
+
 @pytest.fixture(scope="module")
 def a_phoenix(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phoenix]:
-    if why := missing("phoenix"):
-        pytest.skip(why)
+    require_peers("phoenix")
     with phoenix(tmp_path_factory.mktemp("phoenix")) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def a_mlflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mlflow]:
-    if why := missing("mlflow"):
-        pytest.skip(why)
+    require_peers("mlflow")
     with mlflow(tmp_path_factory.mktemp("mlflow")) as running:
         yield running
 

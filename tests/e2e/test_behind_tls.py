@@ -21,8 +21,8 @@ import pytest
 import trustme
 
 from a2a_proxy.model.exchange import Binding
-from support_nginx import nginx, nginx_missing, read_requests, virtual_host
-from support_peers import Agent, Transcript, agent, missing, normalise, run_client
+from support_nginx import nginx, read_requests, virtual_host
+from support_peers import Agent, Transcript, agent, normalise, require_peers, run_client
 from support_proxy import Proxy, finished, proxy
 from support_relay import refusing_port
 
@@ -65,8 +65,7 @@ class Front:
 @pytest.fixture(scope="module")
 def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
     """Run nginx in front of two agents, whose cards contain its URLs."""
-    if why := missing("sdk1") or nginx_missing():
-        pytest.skip(why)
+    require_peers("sdk1")
     folder = tmp_path_factory.mktemp("nginx")
     port, *ports = (refusing_port() for _ in range(4))  # kept open for nginx, which shares them by `reuseport`
     wrong = dict(zip(certificates(folder), ports, strict=True))

@@ -20,7 +20,7 @@ import pytest
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.read.reader import Recording
-from support_peers import NODE24, agent, missing, run_client
+from support_peers import NODE24, agent, require_peers, run_client
 from support_proxy import Proxy, environment, program, proxy
 
 pytestmark = pytest.mark.peers
@@ -70,8 +70,7 @@ def receiver() -> Iterator[http.server.ThreadingHTTPServer]:
 @pytest.mark.parametrize(("kind", "expected"), [("sdk1", {("A2A-PUSH-008", Severity.INFO)}), ("sdk03", set())])
 def test_python(kind: str, expected: set[tuple[str, Severity]], binding: str, tmp_path: Path) -> None:
     """Configurations of calls and of messages. The SDK 1.x sends another content type than the specification's."""
-    if why := missing(kind):
-        pytest.skip(why)
+    require_peers(kind)
     with proxy(tmp_path, "", "", "--forward", "127.0.0.1:0") as between:
         variables = variables_of(between)
         with agent(kind, variables=variables) as far:
@@ -90,8 +89,7 @@ def test_javascript(
     """Its deliveries come before the task is known. It does not try again after a failure, and may send the same Task
     twice (A2A-PUSH-013).
     """
-    if why := missing("js03", "node24"):
-        pytest.skip(why)
+    require_peers("js03", "node24")
     with proxy(tmp_path, "", "", "--forward", "127.0.0.1:0") as between:
         variables = variables_of(between)
         with agent("js03", variables=variables) as far:

@@ -24,7 +24,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from support_faults import explained
 from support_frameworks import Answer, Call, Player, anonymous, in_order, run_client
-from support_peers import agent, missing
+from support_peers import agent, require_peers
 from support_proxy import proxy
 
 CARD, SEND, STREAM, GET, CANCEL = "GetAgentCard", "SendMessage", "SendStreamingMessage", "GetTask", "CancelTask"
@@ -127,8 +127,7 @@ def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """A pair's talk: made once, looked at by all tests."""
     pair: Pair = request.param
     kind, *options = pair.agent.split()
-    if why := missing(kind, *pair.client.split()[:1]):
-        pytest.skip(why)
+    require_peers(kind, *pair.client.split()[:1])
     folder = tmp_path_factory.mktemp("talk")
     with agent(kind, *options) as far:
         direct, _ = play(pair, far.base_url)

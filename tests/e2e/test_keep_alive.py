@@ -10,8 +10,8 @@ import pytest
 import trustme
 
 from a2a_proxy.recording.read.reader import Recording
-from support_nginx import nginx, nginx_missing
-from support_peers import ENVIRONMENTS, PEERS, agent, missing
+from support_nginx import nginx
+from support_peers import ENVIRONMENTS, PEERS, agent, require_peers
 from support_proxy import environment, program, proxy
 from support_relay import refusing_port
 
@@ -35,8 +35,7 @@ SERVER = """  server {{
 @pytest.mark.parametrize("library", ["httpx", "requests"])
 def test_clients_see_each_end_before_they_use_the_connection_again(tmp_path: Path, library: str) -> None:
     """No request fails, as without the proxy: neither after `Connection: close`, nor after a pause."""
-    if why := missing("sdk1") or nginx_missing():
-        pytest.skip(why)
+    require_peers("sdk1")
     port, ca = refusing_port(), trustme.CA()
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     ca.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "leaf.pem"))

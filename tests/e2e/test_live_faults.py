@@ -11,7 +11,7 @@ import pytest
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FAULT_MARK
-from support_peers import agent, missing, run_client
+from support_peers import agent, require_peers, run_client
 from support_proxy import finished, inspect, proxy
 
 Event = dict[str, Any]
@@ -50,8 +50,7 @@ def shapes(call: list[Any]) -> list[str]:
 @pytest.mark.peers
 @pytest.mark.parametrize(("kind", "binding"), PEERS)
 def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Path) -> None:
-    if why := missing(kind, "sdk1"):
-        pytest.fail(why)
+    require_peers(kind, "sdk1")
     options = [word for fault in FAULTS for word in ("--fault", fault)]
     with (
         agent("sdk1") as far,
@@ -99,8 +98,7 @@ def test_every_fault_reaches_a_real_client(kind: str, binding: str, tmp_path: Pa
 @pytest.mark.peers
 def test_a_delivery_fails_and_the_next_ones_do_not(tmp_path: Path) -> None:
     """The webhook of a real client, posted to by a real agent through `--webhooks`."""
-    if why := missing("sdk1"):
-        pytest.fail(why)
+    require_peers("sdk1")
     options = ("--webhooks", "127.0.0.1:0", "--fault", "fail 503 at webhook call 1")
     with agent("sdk1") as far, proxy(tmp_path, far.base_url, far.grpc_target, *options) as between:
         (seen,) = asyncio.run(run_client("sdk1", "jsonrpc", ["webhook"], between.base_url))

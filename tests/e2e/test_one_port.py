@@ -15,7 +15,7 @@ import pytest
 
 from a2a_proxy.recording.read.reader import Recording
 from support_account import Line, Told, lines, match, told
-from support_peers import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Forwarder, Transcript, agent, missing, normalise
+from support_peers import CLIENT_TO_SERVER, SERVER_TO_CLIENT, Forwarder, Transcript, agent, normalise, require_peers
 from support_peers import run_client as run
 from support_proxy import Proxy
 from support_thin import thin
@@ -77,8 +77,7 @@ class Talk:
 def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
     """Run a pair once for all tests."""
     far, client = request.param
-    if why := missing(far, client):
-        pytest.skip(why)
+    require_peers(far, client)
     folder = tmp_path_factory.mktemp("talk")
     direct, followed, front = asyncio.run(both_ways(far, client, folder))
     changed = CHANGED if (far, client) == ("sdk03", "js") else frozenset()

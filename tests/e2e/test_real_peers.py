@@ -25,7 +25,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.recheck import recheck_session
 from support_account import Line, Told, lines, match, told
 from support_faults import explained
-from support_peers import Agent, Transcript, agent, missing, normalise, run_client
+from support_peers import Agent, Transcript, agent, normalise, require_peers, run_client
 from support_proxy import proxy
 
 ALL = ("jsonrpc", "rest", "grpc")
@@ -165,8 +165,7 @@ def talk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     """Run a pair once for all tests."""
     pair: Pair = request.param
     kind, *options = pair.agent.split()
-    if why := missing(kind, pair.client):
-        pytest.skip(why)
+    require_peers(kind, pair.client)
     folder = tmp_path_factory.mktemp("talk")
     with agent(kind, *options) as far:
         relayed, summary = through_proxy(pair, far, folder)

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from support_mock import Replay, replaying
-from support_peers import Transcript, agent, missing, normalise, run_client
+from support_peers import Transcript, agent, normalise, require_peers, run_client
 from support_proxy import proxy
 
 STREAMS = ["streaming", "failures", "errors", "concurrent"]
@@ -101,8 +101,7 @@ def recorded(pair: tuple[str, str, str], folder: Path, scenarios: list[str] | No
     """Return a pair's recording; skip the test if a peer is missing."""
     kind, client, binding = pair
     agent_kind, *options = kind.split()
-    if why := missing(agent_kind, client):
-        pytest.skip(why)
+    require_peers(agent_kind, client)
     return Recorded(client, binding, scenarios or SCENARIOS[client], folder).record(agent_kind, *options)
 
 

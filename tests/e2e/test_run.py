@@ -19,7 +19,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.offline import RecordingExport
 from support_cli import SECONDS, Ran, agent, environment, program, run, run_here
 from support_otlp import Kept
-from support_peers import ENVIRONMENTS, NODE24, PEERS, command, missing, normalise, transcripts
+from support_peers import ENVIRONMENTS, NODE24, PEERS, command, normalise, require_peers, transcripts
 from support_peers import agent as peer_agent
 
 _ORDERS = ["a table for two", "twelve red roses"]
@@ -60,11 +60,6 @@ def count_calls(folder: Path) -> dict[str, int]:
     return {path.name: len(path.read_text().splitlines()) for path in folder.iterdir()}
 
 
-def skip_without_peers() -> None:
-    if why := missing("sdk1", "js24"):
-        pytest.skip(why)
-
-
 @pytest.mark.peers
 @pytest.mark.parametrize(
     ("bindings", "code"),
@@ -73,7 +68,7 @@ def skip_without_peers() -> None:
 def test_every_call_of_a_system_is_recorded_with_its_caller(tmp_path: Path, bindings: str, code: int) -> None:
     """As many calls as the agents counted, each from the right process; output and exit code as without the proxy; the
     calls of an agent are below the tasks that they serve, in `show`, `lanes` and traces."""
-    skip_without_peers()
+    require_peers("sdk1", "js24")
     words = ("--bindings", bindings, "--exit-code", str(code))
     direct = run_system(tmp_path, *words, proxied=False)
     proxied = run_system(tmp_path, *words)
@@ -150,7 +145,7 @@ def _text_of(recording: Recording, exchange: int) -> str:
 @pytest.mark.parametrize("proxied", [False, True])
 def test_a_system_ends_by_the_signal_that_it_gets(tmp_path: Path, proxied: bool) -> None:
     """With the proxy as without it: the agents end with the system, and nothing is lost."""
-    skip_without_peers()
+    require_peers("sdk1", "js24")
     with subprocess.Popen(
         system_line(tmp_path, "--wait", proxied=proxied),
         stdin=subprocess.DEVNULL,
@@ -170,7 +165,7 @@ def test_a_system_ends_by_the_signal_that_it_gets(tmp_path: Path, proxied: bool)
 @pytest.mark.peers
 def test_calls_past_the_proxy_are_reported(tmp_path: Path) -> None:
     """The broker ignores the proxy: its calls are not recorded, but reported; those of the others are recorded."""
-    skip_without_peers()
+    require_peers("sdk1", "js24")
     ran = run_system(tmp_path, "--past")
     assert (ran.code, json.loads(ran.out)) == (0, [f"done: {order}" for order in _ORDERS])
     assert set(re.findall(r"past the proxy: (\w+) \(pid \d+\) to 127\.0\.0\.1:\d+", ran.err)) == {"broker"}
@@ -215,8 +210,7 @@ _CLIENTS = {"sdk03": "sdk03", "js24": "sdk1"}
 def test_other_sdk_clients_as_the_command(tmp_path: Path, client: str) -> None:
     """The Python SDK 0.3, and the JavaScript SDK on Node.js 24: transcripts as without the proxy."""
     kind = _CLIENTS[client]
-    if why := missing(client, kind):
-        pytest.skip(why)
+    require_peers(client, kind)
     with peer_agent(kind) as far:
         for binding in ("jsonrpc", "rest", "grpc"):
             where = ["--binding", binding, "--base-url", far.base_url, "--grpc", far.grpc_target]
@@ -245,8 +239,7 @@ fetch(process.argv[1], { method: 'POST', headers, body }).then((answer) => conso
 @pytest.mark.peers
 def test_tls_of_an_authority_that_only_node_trusts_is_opened(tmp_path: Path) -> None:
     """By `NODE_EXTRA_CA_CERTS`: the proxy's authority is added, and the proxy trusts the agent's authority too."""
-    if why := missing("node24"):
-        pytest.skip(why)
+    require_peers("node24")
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "own.pem"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -15,12 +15,9 @@ from aiohttp import web
 from a2a_proxy.recording.cassette.file import read_cassette
 from support_browser import Page, browsing, until, until_true
 from support_cli import SECONDS, environment, program
-from support_debian import headless_browser
 from support_scenes import SAMPLES
 
-pytestmark = pytest.mark.skipif(
-    headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`, or install it"
-)
+pytestmark = pytest.mark.peers
 SPY = "navigator.clipboard.writeText = async text => { window.copied = text; }"
 
 

@@ -11,13 +11,10 @@ import pytest
 
 from a2a_proxy.recording.cassette.file import read_cassette
 from support_cli import environment, program, run, until
-from support_debian import debian_program
 from support_scenes import SAMPLES
 from support_terminal import Terminal, terminal
 
-pytestmark = pytest.mark.skipif(
-    debian_program("tmux") is None, reason="tmux is missing: run `python tests/peers/setup.py`, or install it"
-)
+pytestmark = pytest.mark.peers
 
 
 @pytest.fixture

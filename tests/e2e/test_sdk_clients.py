@@ -21,8 +21,8 @@ import trustme
 
 from a2a_proxy.recording.read.reader import Recording
 from support_account import lines, match, told
-from support_nginx import nginx, nginx_missing, read_requests, virtual_host
-from support_peers import Agent, Transcript, agent, missing, normalise, run_client
+from support_nginx import nginx, read_requests, virtual_host
+from support_peers import Agent, Transcript, agent, normalise, require_peers, run_client
 from support_proxy import Proxy, environment, program, proxy
 from support_relay import refusing_port
 
@@ -85,8 +85,7 @@ def peers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     """Run nginx and two agents, and the client without the proxy."""
     kind: str = request.param
     server, hosts = KINDS[kind]
-    if why := missing(kind, server) or nginx_missing():
-        pytest.skip(why)
+    require_peers(kind, server)
     folder, port = tmp_path_factory.mktemp("nginx"), refusing_port()
     ca = trustme.CA()
     ca.cert_pem.write_to_path(str(folder / "ca.pem"))

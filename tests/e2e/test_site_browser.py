@@ -13,11 +13,8 @@ import pytest
 
 from support_browser import Page, browsing, until_true
 from support_cli import SECONDS, program
-from support_debian import headless_browser
 
-pytestmark = pytest.mark.skipif(
-    headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`, or install it"
-)
+pytestmark = pytest.mark.peers
 CONFIG = Path(__file__).parents[2] / "proxy/a2a_proxy/manual/site/mkdocs.yml"
 PAGES = ("index", "learn-lost-event", "deploy", "usage", "rules", "inspect")
 WIDTHS = (390, 1280)
@@ -69,16 +66,34 @@ async def test_pictures_follow_the_colours(address: str) -> None:
             assert [each.rpartition("swimlane-large")[2] for each in shown] == [ending]
 
 
-async def test_the_search_finds_a_rule(address: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "found"), [("Generation gap", "/rules.html"), ("--journal-max 1GiB", "/options.html")]
+)
+async def test_the_search_finds(words: str, found: str, address: str) -> None:
+    """Also an option with its dashes, which mean "without this word" in the search of the theme."""
     async with browsing() as browser:
         page = await browser.page()
         await page.resize(1280, 844)
         await open_page(page, f"{address}/index.html", "light")
         await page.run("document.querySelector('[data-md-toggle=search]').click()")
         await page.run("document.querySelector('.md-search__input').focus()")
-        await page.ask("Input.insertText", text="Generation gap")
+        await page.ask("Input.insertText", text=words)
 
         async def has_result() -> bool:
-            return "/rules.html" in await page.run(_FOUND)
+            await page.press("Shift")
+            return found in await page.run(_FOUND)
 
         await until_true(has_result, "the search found nothing")
+
+
+async def test_only_commands_are_copied(address: str) -> None:
+    """The theme marks the code while its button copies."""
+    async with browsing() as browser:
+        page = await browser.page()
+        await open_page(page, f"{address}/learn-record.html", "light")
+        copied = await page.run("""(() => {
+          const code = document.querySelector('.highlight:has(.gp) code');
+          code.setAttribute('data-md-copying', '');
+          return code.innerText;
+        })()""")
+        assert copied.strip() == "a2a-proxy demo --record story.a2a.db"

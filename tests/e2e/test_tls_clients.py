@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from a2a_proxy.model.exchange import Connection
 from a2a_proxy.recording.read.reader import Recording
-from support_nginx import nginx, nginx_missing, virtual_host
-from support_peers import ENVIRONMENTS, NODE24, PEERS, Agent, agent, missing
+from support_nginx import nginx, virtual_host
+from support_peers import ENVIRONMENTS, NODE24, PEERS, Agent, agent, require_peers
 from support_proxy import Proxy, environment, program, proxy
 from support_relay import refusing_port
 
@@ -116,9 +116,7 @@ class Run:
 
 def client_missing(client: Client) -> str | None:
     """Return why a client cannot run here, or None if it can."""
-    if client.needs in ("", "node24"):
-        return missing("sdk1", "js", *([client.needs] if client.needs else []))
-    if shutil.which(client.needs) is None:
+    if client.needs not in ("", "node24") and shutil.which(client.needs) is None:
         return f"{client.needs} is not on PATH"
     if client.java:
         modules = subprocess.run(["java", "--list-modules"], capture_output=True, text=True, check=False).stdout
@@ -130,8 +128,7 @@ def client_missing(client: Client) -> str | None:
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     """Run the clients one after the other: to an agent through `--tls`, or to nginx before it through `--forward`."""
     way: str = request.param
-    if why := missing("sdk1") or (nginx_missing() if way == "intercept" else None):
-        pytest.skip(why)
+    require_peers("sdk1", "js", "node24")
     folder = tmp_path_factory.mktemp(way)
     with contextlib.ExitStack() as stack:
         far = stack.enter_context(agent("sdk1"))
@@ -243,8 +240,7 @@ def test_each_client_sees_the_certificate_of_the_authority(run: Run, name: str) 
 @pytest.mark.peers
 def test_grpcio_refuses_the_certificate_without_the_variables(tmp_path: Path) -> None:
     """What grpcio does not show: it accepts the certificate because of `ca env`."""
-    if why := missing("sdk1"):
-        pytest.skip(why)
+    require_peers("sdk1")
     with proxy(tmp_path, f"127.0.0.1:{refusing_port()}", "", "--tls") as between:
         done = run_line(between, [SDK, str(PROGRAMS / "grpcio_client.py"), f"localhost:{between.port}"])
         assert done.returncode != 0

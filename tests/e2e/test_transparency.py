@@ -22,7 +22,7 @@ from support_peers import (
     Captured,
     Forwarder,
     agent,
-    missing,
+    require_peers,
     run_client,
 )
 from support_proxy import Proxy, finished, proxy
@@ -104,8 +104,7 @@ def sizes(found: Counter[tuple[bytes, bytes]]) -> list[tuple[int, int]]:
 @pytest.fixture(scope="module")
 def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
     """Run an agent of the kind that the test names."""
-    if why := missing(request.param):
-        pytest.skip(why)
+    require_peers(request.param)
     with agent(request.param) as running:
         yield running
 
@@ -125,8 +124,7 @@ async def test_both_sides_receive_the_same_bytes(
     far: Agent, client: str, bindings: tuple[str, ...], tmp_path: Path
 ) -> None:
     """Byte for byte, on every connection and in both directions, also with megabytes and eight streams at once."""
-    if why := missing(client):
-        pytest.skip(why)
+    require_peers(client)
     async with chain(far, tmp_path) as links:
         await asyncio.gather(*(links.run(client, binding, PLAIN[client]) for binding in bindings))
         await until(lambda: all(map(over, (links.near, *links.far))))
@@ -159,8 +157,7 @@ async def test_events_are_not_delayed(
     The median of the best attempt decides: a busy machine may stop any process for as long, but a proxy that waits is
     slow in every attempt.
     """
-    if why := missing(client):
-        pytest.skip(why)
+    require_peers(client)
     async with chain(far, tmp_path) as links:
         carrier = links.far[-1] if binding == "grpc" else links.far[0]
         best = APART_NS

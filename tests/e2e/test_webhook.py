@@ -14,7 +14,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.model.frame import FrameKind
 from support_frameworks import anonymous, run_client
-from support_peers import agent, missing
+from support_peers import agent, require_peers
 from support_proxy import Proxy, finished
 
 pytestmark = [pytest.mark.peers, pytest.mark.soak]
@@ -30,8 +30,7 @@ def received(base_url: str) -> list[Any]:
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON", "GRPC"])
 def test_a_webhook_behind_the_proxy_receives_the_same(binding: str, tmp_path: Path) -> None:
-    if why := missing("sdk1", "handler"):
-        pytest.skip(why)
+    require_peers("sdk1", "handler")
     with agent("sdk1", "--first", binding) as far, agent("handler") as hook:
         direct = anonymous(run_client(f"handler --push-url {hook.base_url}/webhook", far.base_url))
         alone = received(hook.base_url)

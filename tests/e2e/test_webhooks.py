@@ -19,7 +19,7 @@ import pytest
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.read.reader import Recording
-from support_peers import Agent, agent, missing, normalise, run_client
+from support_peers import Agent, agent, normalise, require_peers, run_client
 from support_proxy import Proxy, running
 
 pytestmark = pytest.mark.peers
@@ -60,8 +60,7 @@ def judged_calls(path: Path) -> Counter[tuple[str, Severity]]:
 def test_clients_notice_nothing(kind: str, binding: str, tmp_path: Path) -> None:
     """Their transcripts, with what their webhooks received, are those without the option; so are the findings about
     their calls."""
-    if why := missing(kind, AGENTS[kind]):
-        pytest.skip(why)
+    require_peers(kind, AGENTS[kind])
 
     def run(base_url: str, target: str) -> Any:
         return normalise(asyncio.run(run_client(kind, binding, SCENARIOS[kind], base_url, target)))
@@ -133,8 +132,7 @@ def call(one: Proxy | Agent, method: str, **params: Any) -> Any:
 def test_a_restart_of_the_proxy_loses_no_notification(tmp_path: Path) -> None:
     """A configuration made in one run of the proxy delivers in the next: each delivery is on its task, with the answer
     of the webhook, first an error. After a Delete nothing is left of it."""
-    if why := missing("sdk1"):
-        pytest.skip(why)
+    require_peers("sdk1")
     words = ("--webhooks", f"127.0.0.1:{free_port()}")
     folder = tmp_path / "state" / "webhooks"
     with agent("sdk1") as far, Receiver(500, 204).serving() as hook:
@@ -170,8 +168,7 @@ def test_a_restart_of_the_proxy_loses_no_notification(tmp_path: Path) -> None:
 
 def test_a_delivery_before_the_answer_is_on_its_task(tmp_path: Path) -> None:
     """A message whose answer waits for the task: its notifications are the first that the proxy sees of the task."""
-    if why := missing("sdk1"):
-        pytest.skip(why)
+    require_peers("sdk1")
     with (
         agent("sdk1") as far,
         Receiver(200).serving() as hook,
@@ -189,8 +186,7 @@ def test_a_delivery_before_the_answer_is_on_its_task(tmp_path: Path) -> None:
 
 def test_configurations_are_set_back_at_the_end(tmp_path: Path) -> None:
     """With `--restore`, notifications reach the webhook after the proxy has ended."""
-    if why := missing("sdk1"):
-        pytest.skip(why)
+    require_peers("sdk1")
     with agent("sdk1") as far, Receiver(200).serving() as hook:
         with between(tmp_path, far, "--webhooks", "127.0.0.1:0", "--restore") as one:
             message = {"messageId": "m-1", "role": "ROLE_USER", "parts": [{"text": "input"}]}

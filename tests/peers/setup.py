@@ -23,7 +23,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support_debian import FetchError, debian_program, fetch_debian, headless_browser
+from support_debian import (
+    FetchError,
+    NoPackageError,
+    debian_program,
+    fetch_debian,
+    headless_browser,
+    unavailable_note,
+)
 
 HERE = Path(__file__).resolve().parent
 PEERS = HERE.parent.parent / ".peers"
@@ -133,18 +140,24 @@ def make_js03(folder: Path) -> None:
 
 
 def make_programs(check: bool) -> None:
-    """Fetch the Debian programs of some tests; if one cannot be fetched, the message says so and its tests are
-    skipped."""
-    missing = [package for package, found in PROGRAMS.items() if not found()]
-    failure = ""
-    if missing and not check:
-        try:
-            fetch_debian(missing)
-        except FetchError as error:
-            failure = f": {error}"
+    """Fetch the Debian programs of some tests; of those that this system does not have, the tests are skipped."""
     for package, found in PROGRAMS.items():
-        made = "made" if package in missing else "ready"
-        print(f"{package}: {made}" if found() else f"{package}: missing, its tests skip{failure}")
+        note = unavailable_note(package)
+        if found():
+            print(f"{package}: ready")
+        elif check:
+            print(f"{package}: missing")
+        else:
+            note.unlink(missing_ok=True)
+            try:
+                fetch_debian([package])
+                print(f"{package}: made")
+            except NoPackageError as error:
+                note.parent.mkdir(parents=True, exist_ok=True)
+                note.write_text(str(error))
+                print(f"{package}: missing, its tests are skipped: {error}")
+            except FetchError as error:
+                sys.exit(f"{package}: {error}")
 
 
 def makers(*, soak: bool) -> dict[str, tuple[str, Callable[[Path], None]]]:

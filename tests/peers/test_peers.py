@@ -18,8 +18,8 @@ from support_peers import (
     Transcript,
     agent,
     forwarders,
-    missing,
     normalise,
+    require_peers,
     run_client,
 )
 
@@ -53,8 +53,7 @@ PAIRS = [
 def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
     """Run an agent of the kind (and with the options) that the test names, once for all tests that name it."""
     kind, *options = request.param.split()
-    if why := missing(kind):
-        pytest.skip(why)
+    require_peers(kind)
     with agent(kind, *options) as running:
         yield running
 
@@ -69,8 +68,7 @@ def broken(seen: list[Transcript]) -> list[str]:
 async def test_peers_behave_the_same_through_a_relay(far: Agent, client_kind: str, binding: str) -> None:
     """The transcripts of a client through a forwarder and without it are equal in every scenario, and the agent is
     deterministic."""
-    if why := missing(client_kind):
-        pytest.skip(why)
+    require_peers(client_kind)
     scenarios = SCENARIOS[client_kind]
     async with forwarders(far) as (http, grpc):
         target = f"127.0.0.1:{grpc.port}" if grpc else ""
@@ -91,8 +89,7 @@ async def test_a_client_that_follows_the_card_connects_to_the_advertised_address
     agent_kind: str, client_kind: str, binding: str
 ) -> None:
     """An agent advertises the configured address, and a client with --follow-card connects only there."""
-    if why := missing(agent_kind, client_kind):
-        pytest.skip(why)
+    require_peers(agent_kind, client_kind)
     http, grpc = Forwarder(), Forwarder()
     base, target = f"http://127.0.0.1:{await http.start()}", f"127.0.0.1:{await grpc.start()}"
     with agent(agent_kind, "--advertise-http", base, "--advertise-grpc", target) as far:

@@ -93,6 +93,21 @@ def test_outcomes_of_live_streams_name_both_sides() -> None:
     assert text.duration_cell(plain) == "2.0 ms"
 
 
+@pytest.mark.parametrize(
+    ("how", "delivery"),
+    [
+        ("agent gone", "receiver gone"),
+        ("agent reset", "receiver reset"),
+        ("client gone", "agent gone"),
+        ("client cancel", "agent cancel"),
+        ("proxy stopped", "proxy stopped"),
+    ],
+)
+def test_the_peers_of_a_delivery_are_named(how: str, delivery: str) -> None:
+    assert text.end_reason(Exchange(1, 1, 1, Binding.REST, how=how, started=1)) == how
+    assert text.end_reason(Exchange(1, 1, 1, Binding.WEBHOOK, how=how, started=1)) == delivery
+
+
 def test_an_answer_before_the_end_of_its_request_has_no_latency() -> None:
     """It has words; also an answer without an event, by its head."""
     known = {"started": 1_000_000, "request_ended": 9_000_000, "closed": 9_000_000}

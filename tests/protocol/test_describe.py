@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from a2a_proxy.model.chunk import Direction
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.describe import describe_frame, make_visible
 from support_conversation import TO_CLIENT, Grpc, Http, Script, play
@@ -168,6 +168,7 @@ def test_the_side_that_broke_off_is_named(note: str, line: str) -> None:
     frame = Frame(1, 1, 0, Direction.TO_CLIENT, FrameKind.CUT, 1, 1, 0, 0, note=note)
 
     assert describe_frame(frame) == line
+    assert describe_frame(frame, binding=Binding.WEBHOOK) == line.replace("agent", "receiver")
 
 
 def test_vendor_progress() -> None:

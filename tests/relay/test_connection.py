@@ -405,8 +405,12 @@ def test_small_writes_are_not_coalesced(play: Play) -> None:
 
 
 @pytest.mark.parametrize("editing", [NO_EDITS, EditPolicy()], ids=["no edits", "edits"])
-def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(play: Play, editing: EditPolicy) -> None:
-    """Its first byte is what shows its protocol: a frame that comes in two reads is not refused in its middle."""
+def test_an_agent_that_speaks_before_an_http2_client_is_not_refused(
+    play: Play, editing: EditPolicy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first byte is what shows its protocol: a frame that comes in two reads is not refused in its middle. An
+    editor holds it for a moment, because it waits for the client's first bytes."""
+    monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 0.05)
     settings = b"\0\0\x06\x04\0\0\0\0\0" + b"\0\x03\0\0\0\x64"
 
     async def speak(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -20,10 +20,12 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import FAULT_MARK, Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.model.task import MissedReason
+from a2a_proxy.relay import connection
+from a2a_proxy.relay.connection import MAX_BUFFERED
 from a2a_proxy.relay.edits.http1_scan import decode_chunked
 from a2a_proxy.relay.listener_state import EditPolicy
 from support_observer import fresh, observe
-from support_relay import Bench, Story, agent, relaying
+from support_relay import Bench, Story, agent, relaying, until
 
 Play = Callable[[Story], None]
 STREAM = "/lf.a2a.v1.A2AService/SendStreamingMessage"
@@ -382,5 +384,49 @@ def test_the_end_of_the_agents_bytes_waits_for_a_stalled_event(abort: bool, play
             assert (first + rest).count(b"data: ") == 4
             writer.close()
             await bench.closed()
+
+    play(story())
+
+
+@contextlib.asynccontextmanager
+async def greeted(greeting: bytes) -> AsyncIterator[tuple[Bench, asyncio.StreamReader, asyncio.StreamWriter]]:
+    """A relay with a fault, an agent that sends at once, and a client that sends nothing."""
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(greeting)
+        await writer.drain()
+        await reader.read()
+        writer.close()
+
+    plan = FaultPlan([parse_live_fault("reset at *")])
+    policy = EditPolicy("never", keep_host=True, faults=plan)
+    async with agent(greet) as port, relaying(port, editing=policy) as bench:
+        reader, writer = await bench.connect()
+        yield bench, reader, writer
+        writer.close()
+
+
+def test_the_greeting_of_another_protocol_is_not_held(play: Play) -> None:
+    """Its client waits for it before it sends anything."""
+
+    async def story() -> None:
+        async with greeted(b"220 mail.example\r\n") as (_, reader, _), asyncio.timeout(10):
+            assert await reader.readline() == b"220 mail.example\r\n"
+
+    play(story())
+
+
+def test_the_first_bytes_of_an_agent_are_held_up_to_a_limit(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They wait for the client's while they may be HTTP/2, and reach a client that sends nothing."""
+    monkeypatch.setattr(connection, "SILENT_CLIENT_SECONDS", 60.0)
+    greeting = b"\0\x40\0\x04\0\0\0\0\0" + bytes(32 << 20)
+
+    async def story() -> None:
+        async with greeted(greeting) as (bench, reader, writer), asyncio.timeout(60):
+            await until(lambda: bench.relay.stats.bytes_to_client > MAX_BUFFERED)
+            await asyncio.sleep(0.3)
+            assert bench.relay.stats.bytes_to_client < MAX_BUFFERED + (1 << 20)
+            writer.write_eof()
+            assert await reader.readexactly(len(greeting)) == greeting
 
     play(story())

@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.relay.listener_state import EditPolicy
-from support_peers import Agent, agent, missing, normalise, run_client
+from support_peers import Agent, agent, normalise, require_peers, run_client
 from support_relay import relaying
 
 SCENARIOS = ["card", "unary", "streaming", "input", "cancel", "errors"]
@@ -21,8 +21,7 @@ PAIRS = [("sdk1", "sdk1"), ("sdk1", "js"), ("sdk03", "sdk03")]
 @pytest.fixture(scope="module")
 def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
     """An agent with HTTP and gRPC on two ports; its card lists both."""
-    if why := missing(request.param):
-        pytest.skip(why)
+    require_peers(request.param)
     with agent(request.param) as running:
         yield running
 
@@ -32,8 +31,7 @@ def far(request: pytest.FixtureRequest) -> Iterator[Agent]:
 @pytest.mark.parametrize(("far", "client_kind"), PAIRS, indirect=["far"])
 async def test_a_client_that_follows_the_card_stays_on_the_proxy(far: Agent, client_kind: str, binding: str) -> None:
     """The proxy knows one upstream, the HTTP port; the card teaches it the port for gRPC."""
-    if why := missing(client_kind):
-        pytest.skip(why)
+    require_peers(client_kind)
     async with relaying(far.http, editing=EditPolicy()) as bench:
         url = f"http://127.0.0.1:{bench.port}"
         direct, followed = await asyncio.gather(

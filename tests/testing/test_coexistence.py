@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support_peers import ENVIRONMENTS, missing
+from support_peers import ENVIRONMENTS, require_peers
 
 pytest_plugins = ["pytester"]
 
@@ -166,8 +166,7 @@ async def test_plans_a_day(a2a_agent, a2a_recording, binding):
 @pytest.mark.peers
 def test_works_in_one_process_with_the_sdk(pytester: pytest.Pytester) -> None:
     """The SDK itself, both its generations of messages, in the process that decodes the recording: on all bindings."""
-    if reason := missing("sdk1"):
-        pytest.skip(reason)
+    require_peers("sdk1")
     [packages] = (ENVIRONMENTS / "sdk1").glob("lib/python*/site-packages")
     pytester.makeini(
         "[pytest]\nasyncio_mode = auto\nasyncio_default_fixture_loop_scope = function\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support_peers import agent, missing
+from support_peers import agent, require_peers
 
 pytest_plugins = ["pytester"]
 _INI = "[pytest]\naddopts = --strict-markers -p no:cacheprovider -p no:hypothesispytest -p no:anyio -p no:xdist\n"
@@ -101,8 +101,7 @@ def run(project: pytest.Pytester, client: str, upstream: str) -> pytest.RunResul
 def test_a_client_that_survives_passes_and_another_one_fails(
     client: str, passed: int, project: pytest.Pytester
 ) -> None:
-    if why := missing("sdk1"):
-        pytest.fail(why)
+    require_peers("sdk1")
     with agent("sdk1") as far:
         result = run(project, client, far.base_url)
     result.assert_outcomes(passed=passed, failed=3 - passed)

@@ -320,7 +320,7 @@ class Frame(OfSession[FrameRow]):
         if exchange is None:
             return describe_frame(self.facts, self.payload)
         about = exchange.facts
-        return describe_frame(self.facts, self.payload, about.operation, about.dialect, about.extensions)
+        return describe_frame(self.facts, self.payload, about.operation, about.dialect, about.extensions, about.binding)
 
     def findings(self) -> list[Finding]:
         """Return the rules' findings about this frame."""

@@ -87,7 +87,7 @@ def _parse_jwk(entry: Any, place: str, number: int) -> CardKey:
     try:
         material = PyJWK({name: value for name, value in public.items() if name != "alg"}).key
     except (PyJWTError, ValueError, TypeError, KeyError, AttributeError) as wrong:
-        raise KeyFileError(f"{place} is no key: {wrong}") from wrong
+        raise KeyFileError(f"{place} cannot be used: {wrong}") from wrong
     kid = entry.get("kid", "")
     if not isinstance(kid, str):
         raise KeyFileError(f"{place}.kid is no text")

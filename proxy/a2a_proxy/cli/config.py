@@ -223,6 +223,8 @@ def _parse_webhooks(arguments: ProxyArguments, routes: tuple[Route, ...]) -> Lis
         return Listen.parse(arguments.webhooks)
     except RouteError as wrong:
         hint = wrong.hint.replace("--listen :9000", "--webhooks :9100").replace("--listen", "--webhooks")
+        if "://" in arguments.webhooks:
+            hint = "write the port only, and the URL for agents: --webhooks :9100 --webhook-url https://proxy.example"
         raise UserError(f"--webhooks: {wrong.message}", hint) from wrong
 
 

@@ -261,7 +261,7 @@ class TextConsole:
         if exchange.error:
             parts.append(make_visible(exchange.error))
         elif word == "cut":
-            parts.append(make_visible(exchange.how))
+            parts.append(make_visible(text.end_reason(exchange)))
         if not exchange_status.live:
             parts.append(self._repeats.take_label(exchange.id))
         return "  ".join(part for part in parts if part)

@@ -48,7 +48,7 @@ class MetricsFollower:
         try:
             sockets = await bind_listener(asyncio.get_running_loop(), self._listen)
         except RouteError as wrong:
-            hint = wrong.hint.replace("--listen :9000", "--metrics :9464")
+            hint = wrong.hint.replace("--listen", "--metrics")
             raise UserError(f"--metrics: {wrong.message}", hint) from wrong
         from a2a_proxy.follower.metrics.keeper import MetricsKeeper
 

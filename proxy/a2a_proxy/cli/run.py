@@ -189,7 +189,8 @@ class ProxyRun:
             from a2a_proxy.cli.webhooks import describe_live_webhooks, restore_webhooks
 
             if self._config.restore:
-                self._show_note(await restore_webhooks(self._webhooks, self._config.editing.trust))
+                trust, proxy = self._config.editing.trust, self._config.upstream_proxy
+                self._show_note(await restore_webhooks(self._webhooks, trust, proxy))
             if (note := describe_live_webhooks(self._webhooks.registry)) is not None:
                 self._show_note(note)
 

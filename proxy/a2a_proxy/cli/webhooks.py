@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import state_directory_errors
@@ -16,6 +17,9 @@ from a2a_proxy.relay.route import Listen, Route, is_loopback
 from a2a_proxy.relay.tls import Tls, Trust
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
 from a2a_proxy.relay.webhooks.service import WebhookService
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 _MAX_LISTED = 5
 _RESTORE_SECONDS = 10.0
@@ -45,12 +49,13 @@ def describe_webhooks(addresses: Sequence[str], routes: Sequence[Route], url: st
             )
 
 
-async def restore_webhooks(webhooks: WebhookService, trust: Trust) -> ConsoleNote:
-    """Set push configurations back to the clients' webhooks, and return a line with their number."""
+async def restore_webhooks(webhooks: WebhookService, trust: Trust, proxy: UpstreamProxy | None) -> ConsoleNote:
+    """Set push configurations back to the clients' webhooks, through `proxy` where it leads to the agent, and return a
+    line with their number."""
     count = 0
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_RESTORE_SECONDS):
-            count = await webhooks.restore_webhooks(Tls(trust))
+            count = await webhooks.restore_webhooks(Tls(trust), proxy)
     what = "configuration was" if count == 1 else "configurations were"
     return ConsoleNote(f"{count} push notification {what} set back to the client's webhook")
 
@@ -62,9 +67,13 @@ def describe_live_webhooks(registry: WebhookRegistry) -> ConsoleNote | None:
         return None
     named = [f"{each.config.id} of task {each.config.task_id} at {each.agent}" for each in live if each.config.task_id]
     what = "configuration still leads" if len(live) == 1 else "configurations still lead"
-    listed = ", ".join(named[:_MAX_LISTED]) + (" and more" if len(named) > _MAX_LISTED else "")
+    listed = [make_visible(each) for each in named[:_MAX_LISTED]]
+    if others := len(live) - len(named):
+        listed.append(f"{others:,} that came with {'a message' if others == 1 else 'messages'}")
+    if len(named) > _MAX_LISTED:
+        listed.append("and more")
     return ConsoleNote(
         f"{len(live)} push notification {what} here; without a proxy with --webhooks the notifications are lost",
-        "delete those that agents still use" + (f": {make_visible(listed)}" if named else ""),
+        f"delete those that agents still use: {', '.join(listed)}",
         loud=True,
     )

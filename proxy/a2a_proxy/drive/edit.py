@@ -84,7 +84,8 @@ def set_member(request: dict[str, Any], path: Path, value: Any) -> None:
         is_last, place = number == len(path) - 1, format_path(path[:number])
         if isinstance(step, int):
             if not isinstance(holder, list) or step > len(holder):
-                length = f"has {len(holder)} items" if isinstance(holder, list) else "is not a list"
+                count = len(holder) if isinstance(holder, list) else -1
+                length = "is not a list" if count < 0 else f"has {count} item{'' if count == 1 else 's'}"
                 raise EditError(f"{place} {length}")
             if step == len(holder):
                 holder.append({})

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from a2a_proxy.model.exchange import Exchange
+from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.protocol.outcome import is_answered_early as is_answered_early
 from a2a_proxy.protocol.outcome import latency_origin as latency_origin
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 EARLY_ANSWER = "answered before the request body had arrived"
 _SECOND_IN_NS = 1_000_000_000
+_DELIVERY_ENDS = {
+    "agent gone": "receiver gone",
+    "agent reset": "receiver reset",
+    "client gone": "agent gone",
+    "client cancel": "agent cancel",
+}
+"""`Exchange.how` of a delivery to a webhook, whose client is the agent -> for people."""
 
 
 def format_time(at: int) -> str:
@@ -111,6 +118,11 @@ def session_routes(facts: SessionFacts) -> list[str]:
 def outcome_label(exchange: Exchange) -> str:
     """Return the outcome as shown to the user: a long poll that the agent holds `waits`."""
     return "waits" if exchange.waits else outcome_of(exchange)
+
+
+def end_reason(exchange: Exchange) -> str:
+    """Return how an exchange ended, with the roles of its peers: `agent gone`, of a delivery `receiver gone`."""
+    return _DELIVERY_ENDS.get(exchange.how, exchange.how) if exchange.binding is Binding.WEBHOOK else exchange.how
 
 
 def exchange_title(exchange: Exchange) -> str:

@@ -299,7 +299,9 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         if event.direction not in self.unread:
             self.unread.append(int(event.direction))
             exchange = self.exchange
-            out.append(unread_finding(event, exchange.connection, exchange.id, exchange.seq - 1))
+            is_delivery = exchange.binding is Binding.WEBHOOK or bool(self.link.facts.deliverer)
+            place = (exchange.connection, exchange.id, exchange.seq - 1)
+            out.append(unread_finding(event, *place, is_delivery=is_delivery))
 
     @property
     def is_finished(self) -> bool:
@@ -346,9 +348,11 @@ def unread_note(event: Undecodable) -> str:
     return f"expected {event.expected}, got {event.got}"
 
 
-def unread_finding(event: Undecodable, connection: int, exchange: int = 0, seq: int = -1) -> Finding:
-    """Return the finding about bytes that cannot be decoded."""
-    sender = Actor.CLIENT if event.direction == TO_AGENT else Actor.AGENT
+def unread_finding(
+    event: Undecodable, connection: int, exchange: int = 0, seq: int = -1, *, is_delivery: bool = False
+) -> Finding:
+    """Return the finding about bytes that cannot be decoded. With `is_delivery` the client is an agent."""
+    sender = Actor.CLIENT if (event.direction == TO_AGENT) is not is_delivery else Actor.AGENT
     evidence = {"offset": str(event.offset), "actor": sender.value}
     return Finding(
         "UNDECODABLE", Severity.ERROR, event.at, unread_note(event), connection, exchange, seq, evidence=evidence

@@ -201,7 +201,8 @@ class ConnectionConversation:
     def _emit_undecodable(self, event: Undecodable, out: list[Frame | Finding]) -> None:
         span = (event.at, event.offset, event.offset)
         self._emit_connection_frame(event, FrameKind.UNDECODABLE, span, b"", "", unread_note(event), out)
-        out.append(unread_finding(event, self._link.connection))
+        is_delivery = bool(self._link.facts.deliverer)
+        out.append(unread_finding(event, self._link.connection, is_delivery=is_delivery))
 
     def _emit_unassigned(
         self, message: Framed, kind: FrameKind, schema: str, rpc_id: str, note: str, out: list[Frame | Finding]

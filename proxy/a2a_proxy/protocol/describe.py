@@ -9,7 +9,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.event import state_label
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.errors import (
     AMBIGUOUS_CODES,
@@ -46,12 +46,14 @@ def describe_frame(
     operation: str = "",
     dialect: Dialect = Dialect.UNKNOWN,
     extensions: str = "",
+    binding: Binding = Binding.OTHER,
 ) -> str:
     """Return one line about a frame: `status working "Thinking about it"`. Never raises.
 
-    `payload` is the frame's payload if that is stored elsewhere; None uses the frame's own. `operation`, `dialect` and
-    `extensions` are those of the exchange: `operation` names calls whose payload has no method name (REST), `dialect`
-    selects the meaning of error codes that changed, and `extensions` names the requested extensions.
+    `payload` is the frame's payload if that is stored elsewhere; None uses the frame's own. The other arguments are
+    those of the exchange: `operation` names calls whose payload has no method name (REST), `dialect` selects the
+    meaning of error codes that changed, `extensions` names the requested extensions, and `binding` the roles of the
+    peers.
     """
     content = frame.payload if payload is None else payload
     try:
@@ -59,6 +61,8 @@ def describe_frame(
             line = _describe_request(frame, content, operation)
         elif frame.kind is FrameKind.END and operation in _LIVE_OPERATIONS:
             line = _describe_half_close(frame, content)
+        elif frame.kind is FrameKind.CUT:
+            line = _describe_cut(frame, is_delivery=binding is Binding.WEBHOOK)
         elif frame.kind is FrameKind.ERROR:
             line = _describe_error(frame, content, dialect)
         else:
@@ -252,12 +256,13 @@ _CUTS_BY_NO_PEER = {
 """Note -> description, for cuts that neither peer caused."""
 
 
-def _describe_cut(frame: Frame, _payload: bytes) -> str:
+def _describe_cut(frame: Frame, *, is_delivery: bool) -> str:
     if frame.note in _CUTS_BY_NO_PEER:
         return _CUTS_BY_NO_PEER[frame.note]
     if frame.note.startswith(("exited with", "killed by")):
         return f"agent {frame.note}"
-    who = "a2a-proxy" if frame.ours else "agent" if frame.direction else "client"
+    client, server = ("agent", "receiver") if is_delivery else ("client", "agent")
+    who = "a2a-proxy" if frame.ours else server if frame.direction else client
     return f"{who} broke off: {frame.note}"
 
 
@@ -303,7 +308,6 @@ _KIND_DESCRIBERS: dict[FrameKind, Callable[[Frame, bytes], str]] = {
     FrameKind.EVENT: _describe_response,
     FrameKind.COMMENT: _describe_comment,
     FrameKind.END: _describe_end,
-    FrameKind.CUT: _describe_cut,
     FrameKind.CONTROL: _describe_control,
     FrameKind.LOG: _describe_log,
     FrameKind.OTHER: _describe_other,

@@ -72,7 +72,7 @@ def _explain_bind_error(listen: Listen, error: OSError) -> RouteError:
     if error.errno == errno.EACCES:
         return RouteError(f"no permission to listen on port {listen.port}", "choose a port above 1023")
     reason = (error.strerror or str(error)).lower()
-    return RouteError(f"cannot listen on {where}: {reason}", "to listen on this machine only: --listen :9000")
+    return RouteError(f"cannot listen on {where}: {reason}", f"to listen on this machine only: --listen :{listen.port}")
 
 
 def bind_next_port(neighbours: list[socket.socket]) -> list[socket.socket]:

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
-"""Seconds that a client may send nothing before the upstream is chosen without its first bytes."""
+"""Seconds that a client may send nothing before the upstream is chosen without its first bytes, or before it gets
+the first bytes of the agent."""
 FLUSH_SECONDS = 1.0
 """Seconds that bytes sent before a reset may take to be delivered before the reset is passed on."""
 FLUSH_POLL_SECONDS = 0.002
@@ -53,12 +54,16 @@ cannot be reached."""
 LINGER_SECONDS = 1.0
 """Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
-"""Bytes of a client that are kept until the agent has proved to speak HTTP/2."""
+"""Bytes of a client that are kept until the agent has proved to speak HTTP/2, and bytes of an agent that are held
+until its client sends the first ones."""
 HANDSHAKE_FAILED = "TLS handshake failed: "
 """How the reason of a connection begins that ended in its TLS handshake."""
 
 _PROXY_REQUEST = re.compile(rb"CONNECT |[A-Z]{3,10} https?://")
 """The beginning of a request that only a forward proxy can answer (RFC 9112, 3.2)."""
+
+_SETTINGS_HEAD = b"\x04\0\0\0\0\0"
+"""Type, flags and stream of the first frame of an HTTP/2 server. Its length, before them, is below 65,536 bytes."""
 
 _OPEN, _DIALED, _DATA, _EOF = ChunkKind.OPEN, ChunkKind.DIALED, ChunkKind.DATA, ChunkKind.EOF
 _RESET, _CLOSED, _OURS, _EDIT = ChunkKind.RESET, ChunkKind.CLOSED, ChunkKind.OURS, ChunkKind.EDIT
@@ -293,7 +298,7 @@ class ProxyConnection:
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
         self._first_agent_data = b""
-        """Bytes that the agent sent before the client, if faults must see them."""
+        """The beginning of HTTP/2 that the agent sent before the client, if an editor must see it."""
         self._unverified_data: bytearray | None = None
         """All bytes of the client while the agent has not proved to speak HTTP/2."""
 
@@ -439,7 +444,7 @@ class ProxyConnection:
         listen = tcp.socket_name(self.client.transport, "sockname")
         self._edit_plan = self._listener.plan_edits(self._upstream, listen, agent, tls=self.client.tls)
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
-        if self._edit_plan is not None and self._edit_plan.faults is not None:
+        if self._edit_plan is not None:
             self.agent.forward = self._hold_agent_data
         if self._held_data:
             data = b"".join(self._held_data)
@@ -475,14 +480,34 @@ class ProxyConnection:
             to_agent, to_client = self.client.forward, self.agent.forward
             self.client.forward = partial(self._forward_unverified, to_agent)
             self.agent.forward = partial(self._verify_http2, to_agent, to_client)
-        if self._first_agent_data:  # SETTINGS, which faults must see too
+        if self._first_agent_data:  # SETTINGS, which the editor must see too
+            self._cancel_timer()
             self.record_edits(self.agent.forward(self._first_agent_data))
             self._first_agent_data = b""
+            if not self.client.is_full:
+                self.agent.resume_reading()
         return self.client.forward(begin)
 
     def _hold_agent_data(self, data: bytes) -> None:
-        """Hold what the agent sends before the client, until the protocol is known."""
-        self._first_agent_data += data
+        """Hold the first bytes of an agent that sends before the client while they may be HTTP/2, for a moment: its
+        client begins without them. Other bytes are what the client waits for."""
+        if not self._first_agent_data:
+            self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._release_agent_data)
+        self._first_agent_data = held = self._first_agent_data + data
+        if held[0] or not _SETTINGS_HEAD.startswith(held[3 : 3 + len(_SETTINGS_HEAD)]):
+            self._release_agent_data()
+        elif len(held) > MAX_BUFFERED:
+            self.agent.pause_reading()
+
+    def _release_agent_data(self) -> None:
+        """Forward what the agent sent before the client, and what it sends until the client sends."""
+        self._cancel_timer()
+        held, self._first_agent_data = self._first_agent_data, b""
+        self.agent.forward = self.client.write
+        if held:
+            self.client.write(held)
+            if not self.client.is_full:
+                self.agent.resume_reading()
 
     def _make_editing(self, http2: bool, plan: EditPlan, plain: tuple[Write, Write]) -> ConnectionEditing:
         guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
@@ -618,13 +643,13 @@ class ProxyConnection:
             self.close()
 
     def _flush_held_data(self, leg: Leg) -> None:
-        """Forward the held bytes of `leg`, because its peer sends no more."""
+        """Forward the held bytes of `leg`, because its peer sends no more. An agent's first bytes wait for the client's
+        no longer."""
         if leg is self.client and self._first_bytes:
             begin, self._first_bytes = self._first_bytes, b""
             self.agent.write(begin)
-        if leg is self.agent and self._first_agent_data:
-            begin, self._first_agent_data = self._first_agent_data, b""
-            self.client.write(begin)
+        if self.agent.forward == self._hold_agent_data:
+            self._release_agent_data()
         if self._editing is not None:
             self.record_edits(self._editing.feed_eof(leg.direction))
 

@@ -187,7 +187,11 @@ class Relay:
         try:
             sockets = await bind_listener(asyncio.get_running_loop(), webhooks.listen)
         except RouteError as wrong:
-            raise RouteError(f"--webhooks: {wrong.message}", wrong.hint.replace("--listen", "--webhooks")) from wrong
+            hint = wrong.hint
+            if "--listen" in hint:  # the host has no address of this machine
+                address = format_address(webhooks.listen.host, webhooks.listen.port)
+                hint = f"{hint.replace('--listen', '--webhooks')}; the URL for agents: --webhook-url http://{address}"
+            raise RouteError(f"--webhooks: {wrong.message}", hint) from wrong
         hosts = tuple(sock.getsockname()[0] for sock in sockets)
         webhooks.set_address(hosts, _port_of(sockets), tls=self._client_tls is not None)
         return sockets
@@ -327,10 +331,9 @@ class Relay:
         task.add_done_callback(self._accept_tasks.discard)
 
     async def _learn_process(self, client: socket.socket) -> None:
-        """Look up the client's process, so that the connection's first record has it. Raises OSError: it is gone."""
+        """Look up the client's process, so that the connection's first record has it."""
         if self._client_processes is not None:
-            names = client.getpeername()[:2], client.getsockname()[:2]
-            await self._client_processes.learn(*(format_address(*name) for name in names))
+            await self._client_processes.learn(*socket_names(client))
 
     def _process_of(self, client: str) -> ClientProcess | None:
         return self._client_processes.get(client) if self._client_processes is not None else None
@@ -358,11 +361,7 @@ class Relay:
         origin = partial(self._open_origin, listen)
         try:
             await self._learn_process(client)
-
-            def is_enough(data: bytes) -> bool:
-                return not tunnel.METHOD.startswith(data)
-
-            while begin := await peek_bytes(client, is_enough, len(tunnel.METHOD), None):
+            while begin := await peek_bytes(client, tunnel.is_other_method, len(tunnel.METHOD), None):
                 empty = len(begin) - len(begin.lstrip(b"\r\n"))  # empty lines before a request (RFC 9112 2.2)
                 if not empty:
                     break

@@ -52,6 +52,11 @@ class Interception(msgspec.Struct, frozen=True):
     """Certifies the proxy to clients as the origin."""
 
 
+def is_other_method(begin: bytes) -> bool:
+    """Return whether the first bytes of a client show that it wants no tunnel."""
+    return not METHOD.startswith(begin)
+
+
 class Tunnel:
     """One client that has sent the beginning of a CONNECT request."""
 

@@ -174,7 +174,7 @@ def test_the_request_is_edited_in_an_editor(
         (
             "3",
             {"assignments": ("message.parts[7].text=a",)},
-            r"--set \$.message.parts\[7\].text: \$.message.parts has 1",
+            r"--set \$.message.parts\[7\].text: \$.message.parts has 1 item$",
         ),
         ("3", {"assignments": ("message.messageId.a=1",)}, r"\$.message.messageId is not an object"),
         ("3", {"assignments": ("message[0]=1",)}, r"\$.message is not a list"),

@@ -10,7 +10,7 @@ import pytest
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_cli import SECONDS, environment, program
 from support_drive import SAMPLES
-from support_peers import agent, missing
+from support_peers import agent, require_peers
 from support_thin import thin
 
 _CASES = [
@@ -28,8 +28,7 @@ _CASES = [
 def test_a_call_and_a_stream_of_each_binding(case: tuple[str, str, str], tmp_path: Path) -> None:
     """The members are those of the dialect; the difference names the new answer."""
     kind, sample, parts = case
-    if why := missing(kind):
-        pytest.skip(why)
+    require_peers(kind)
     path = SAMPLES / f"{sample}.a2a.jsonl"
     with open_recording_or_cassette(path) as recording:
         calls = [row.exchange for row in recording.read_exchanges() if not row.exchange.error]

@@ -14,12 +14,8 @@ from a2a_inspect.formats.har import write_har
 from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_browser import browsing, until_true
-from support_debian import headless_browser
 
-pytestmark = [
-    pytest.mark.soak,
-    pytest.mark.skipif(headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`"),
-]
+pytestmark = [pytest.mark.soak, pytest.mark.peers]
 SAMPLES = sorted((Path(__file__).parents[3] / "recordings").glob("*.a2a.jsonl"))
 READY = """Promise.all([import("/devtools/panels/network/network.js"), import("/devtools/models/logs/logs.js")])
   .then(([network, logs]) => Object.assign(window, {

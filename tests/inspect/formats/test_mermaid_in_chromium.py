@@ -21,16 +21,13 @@ from a2a_proxy.model.frame import FrameKind
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from support_browser import Page, browsing
-from support_debian import headless_browser
 
 ROOT = Path(__file__).resolve().parents[3]
 PROGRAM = ROOT / ".peers" / "mermaid" / "node_modules" / "mermaid" / "dist" / "mermaid.min.js"
 pytestmark = [
     pytest.mark.soak,
-    pytest.mark.skipif(
-        headless_browser() is None or not PROGRAM.exists(),
-        reason="Chromium or Mermaid is missing: run `python tests/peers/setup.py --soak`",
-    ),
+    pytest.mark.peers,
+    pytest.mark.skipif(not PROGRAM.exists(), reason="Mermaid is missing: run `python tests/peers/setup.py mermaid`"),
 ]
 SAMPLES = sorted((ROOT / "recordings").glob("*.a2a.jsonl"))
 HOSTILE = (

@@ -231,6 +231,7 @@ def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("hello", "it is no JSON object"),
+        ("", "a.har is empty"),
         ("{}", "not a HAR file"),
         ('{"log": {"entries": [', "truncated"),
         ('{"log": {"entries": []}}', "no HTTP call"),

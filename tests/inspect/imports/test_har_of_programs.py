@@ -17,7 +17,6 @@ from a2a_inspect.imports.har_file import HarFile
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from support_browser import browsing, until_true
 from support_cli import until
-from support_debian import headless_browser
 from support_drive import demo_agent
 from support_import import check_equal
 from support_proxy import proxy
@@ -96,7 +95,7 @@ def test_a_har_of_mitmproxy(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.skipif(headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`")
+@pytest.mark.peers
 async def test_a_har_of_chromium(tmp_path: Path) -> None:
     """A page that calls the agent by `fetch`, saved by the network panel with content."""
     with demo_agent() as agent, proxy(tmp_path, f"127.0.0.1:{agent.http}") as recorded:

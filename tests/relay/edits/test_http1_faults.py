@@ -251,6 +251,7 @@ def test_a_delivery_to_a_webhook_fails() -> None:
     line.send(UP, delivery + delivery)
     assert line.got[UP] == delivery
     assert line.got[DOWN].startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+    assert b"answered by a2a-proxy, not by the webhook: --fault fail 503 at webhook call 1" in line.got[DOWN]
 
 
 def test_a_connection_is_reset() -> None:

@@ -23,6 +23,8 @@ SHORT, LONG = "http://client.example/hook", "http://client.example/" + "hook" * 
 AGENT = b"agent.example:8443"
 NAMED = PushConfig("t", "1")
 WINDOW = 65_535
+FAILED = [*RESPONSE, (b"grpc-status", b"5")]
+GATEWAY = [(b":status", b"503"), (b"content-type", b"text/html")]
 
 
 class Urls:
@@ -173,13 +175,12 @@ def test_a_deleted_and_a_refused_configuration_are_forgotten() -> None:
     urls = Urls()
     pair = Calls(urls)
     delete = message_class("1.0", "DeleteTaskPushNotificationConfigRequest")(task_id="t", id="1").SerializeToString()
-    failed = [*RESPONSE, (b"grpc-status", b"5")]
     for stream, method, payload in (
         (1, "CreateTaskPushNotificationConfig", config(SHORT)),
         (3, "DeleteTaskPushNotificationConfig", delete),
     ):
         pair.call(stream, method, message(payload))
-        pair.agent.send_headers(stream, failed, end_stream=True)
+        pair.agent.send_headers(stream, FAILED, end_stream=True)
         pair.move()
     assert urls.log == [("replace", NAMED), ("discard", OURS)]
     pair.call(5, "DeleteTaskPushNotificationConfig", message(delete))
@@ -187,6 +188,61 @@ def test_a_deleted_and_a_refused_configuration_are_forgotten() -> None:
     pair.move()
     assert urls.log[2:] == [("forget", NAMED)]
     assert pair.asked(5) == message(delete)
+
+
+@pytest.mark.parametrize("cut", [whole, single])
+@pytest.mark.parametrize("method", ["SendMessage", "SendStreamingMessage"])
+def test_a_refused_send_is_forgotten(method: str, cut: Cut) -> None:
+    """Over and over, so that the header blocks are known."""
+    urls = Urls()
+    pair = Calls(urls, cut)
+    for stream in range(1, 13, 4):
+        pair.call(stream, method, message(send(SHORT)))
+        pair.agent.send_headers(stream, FAILED, end_stream=True)
+        pair.move()
+        assert urls.log[-1] == ("discard", OURS)
+        pair.call(stream + 2, method, message(send(SHORT)))
+        pair.agent.send_headers(stream + 2, RESPONSE)
+        pair.agent.send_headers(stream + 2, [(b"grpc-status", b"13")], end_stream=True)
+        pair.move()
+    assert [what for what, _ in urls.log] == ["replace", "discard"] * 6
+    pair.call(13, "CreateTaskPushNotificationConfig", message(config(SHORT)))
+    pair.call(15, method, message(send(SHORT)))
+    for stream in (13, 15):
+        pair.agent.send_headers(stream, GATEWAY)
+        pair.agent.send_data(stream, b"<p>no", end_stream=True)
+        pair.move()
+        assert pair.got(stream) == b"<p>no"
+    assert [what for what, _ in urls.log[12:]] == ["replace", "replace", "discard", "discard"]
+    assert pair.windows() == pair.request_windows() == (WINDOW, WINDOW)
+    assert len(pair.reasons()) == 1
+
+
+@pytest.mark.parametrize("cut", [whole, single])
+def test_an_accepted_send_is_kept(cut: Cut) -> None:
+    """A stream that fails after an event, one without events, and a call that the client gives up."""
+    urls = Urls()
+    pair = Calls(urls, cut)
+    pair.client.increment_flow_control_window(1000)
+    for stream in (1, 3, 5, 7):
+        pair.call(stream, "SendStreamingMessage", message(send(SHORT)))
+    pair.client.increment_flow_control_window(100_000, 1)
+    pair.move()
+    pair.agent.send_headers(1, RESPONSE)
+    for size in (16_000, 16_000, 16_000, 16_000):
+        pair.agent.send_data(1, bytes(size))
+        pair.move()
+    pair.agent.send_headers(1, [(b"grpc-status", b"13")], end_stream=True)
+    pair.agent.send_headers(3, RESPONSE)
+    pair.agent.send_headers(3, [(b"grpc-status", b"0")], end_stream=True)
+    pair.client.reset_stream(5)
+    pair.move()
+    pair.agent.reset_stream(7)
+    pair.move()
+    assert pair.got(1) == bytes(64_000)
+    assert [what for what, _ in urls.log] == ["replace"] * 4
+    assert pair.reasons() == []
+    assert not pair.facts("ended")
 
 
 def test_a_compressed_request_is_sent_uncompressed() -> None:
@@ -242,7 +298,8 @@ def test_a_slow_request_is_released_after_a_second() -> None:
 def test_a_longer_request_waits_for_the_agent_s_window() -> None:
     """Other calls go on, and the client's request is released as it was if the window does not grow in time."""
     for grows in (True, False):
-        pair = Calls(Urls())
+        urls = Urls()
+        pair = Calls(urls)
         pair.agent_consumes = False
         data, longer = message(send(SHORT)), message(send(OURS))
         pair.agent.update_settings({SettingCodes.INITIAL_WINDOW_SIZE: len(data)})
@@ -258,6 +315,7 @@ def test_a_longer_request_waits_for_the_agent_s_window() -> None:
         else:
             pair.tick(1.0)
             assert pair.asked(1) == data
+        assert [what for what, _ in urls.log] == ["replace"] + ["discard"] * (not grows)
         assert pair.has_ended(1)
         pair.consume_requests()
         pair.move()

@@ -170,7 +170,9 @@ def test_sources() -> None:
     assert is_allowed_source(Registration("k", HOOK, "a:1", 1, 0.0), "10.0.0.7")
 
 
-@pytest.mark.parametrize("text", ["proxy.example", "ftp://p/", "http://p/?x=1", "http://p/#x", "http://"])
+@pytest.mark.parametrize(
+    "text", ["proxy.example", "ftp://p/", "http://p/..", "http://p/a/%2E./b", "http://p/?x=1", "http://p/#x", "http://"]
+)
 def test_bad_bases(text: str) -> None:
     with pytest.raises(RouteError) as caught:
         parse_webhook_url(text)

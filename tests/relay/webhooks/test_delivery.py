@@ -13,6 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 import trustme
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import DataReceived
+from h2.settings import SettingCodes, Settings
 
 from a2a_proxy.certificates.authority import Authority
 from a2a_proxy.certificates.contexts import IssuedContexts
@@ -31,6 +35,7 @@ from a2a_proxy.relay.webhooks.service import WebhookService
 from support_relay import Bench, Handler, MemoryJournal, Story, agent, refusing_port, until
 
 Play = Callable[[Story], None]
+GRPC = "application/grpc"
 
 
 class WebhookBench(Bench):
@@ -63,12 +68,14 @@ async def webhooks(
     upstream: int | str,
     client_tls: ClientTls | None = None,
     trust: Trust = Trust(),  # noqa: B008 (frozen)
+    *,
+    propagate: bool = False,
 ) -> AsyncIterator[WebhookBench]:
     registry = WebhookRegistry(folder, lambda: 0.0)
     journal, notes = MemoryJournal(), list[ConsoleNote]()
     to = Upstream.parse(upstream if isinstance(upstream, str) else f"127.0.0.1:{upstream}")
     service = WebhookService(Listen.parse(":0"), "", registry)
-    editing = EditPolicy("never", keep_host=True, trust=trust)
+    editing = EditPolicy("never", keep_host=True, trust=trust, propagate=propagate)
     relay = Relay([Route(Listen.parse(":0"), to)], session_clock(), editing, notes.append, client_tls=client_tls)
     relay.take_deliveries(service)
     await relay.bind_listeners()
@@ -205,6 +212,7 @@ def test_refused_deliveries(target: str, status: int, play: Play, tmp_path: Path
             assert problem["status"] == status
             assert problem["detail"].startswith("a2a-proxy")
             assert (seen, [note.text for note in bench.notes]) == ([], [problem["detail"]])
+            assert ("from 127.0.0.1" in problem["detail"]) is (target == "/" + "0" * 32)
 
     play(story())
 
@@ -425,5 +433,47 @@ def test_an_agent_that_is_already_gone_gets_no_urls(play: Play, tmp_path: Path) 
             plan = listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", here, tls=False)
             assert plan is not None
             assert plan.webhooks is not None
+
+    play(story())
+
+
+def test_an_agent_that_begins_http2_before_its_client(play: Play, tmp_path: Path) -> None:
+    """Its windows are those of the messages that are edited: a long one was an error, and ended the connection."""
+    sent = 200_000
+
+    async def story() -> None:
+        got = asyncio.get_running_loop().create_future()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            h2 = H2Connection(H2Configuration(client_side=False))
+            h2.local_settings = Settings(client=False, initial_values={SettingCodes.INITIAL_WINDOW_SIZE: 1 << 20})
+            h2.initiate_connection()
+            h2.increment_flow_control_window(1 << 20)
+            writer.write(h2.data_to_send())
+            total = 0
+            while data := await reader.read(1 << 16):
+                total += sum(len(event.data) for event in h2.receive_data(data) if isinstance(event, DataReceived))
+                writer.write(h2.data_to_send())
+                if total >= sent and not got.done():
+                    got.set_result(total)
+            writer.close()
+
+        async with agent(serve) as port, webhooks(tmp_path, port, propagate=True) as bench, asyncio.timeout(30):
+            reader, writer = await bench.connect()
+            await until(lambda: bench.relay.stats.bytes_to_client > 0)
+            h2 = H2Connection()
+            h2.initiate_connection()
+            writer.write(h2.data_to_send())
+            while h2.remote_settings.initial_window_size < sent or h2.outbound_flow_control_window < sent:
+                h2.receive_data(await reader.read(1 << 16))
+            path = "/lf.a2a.v1.A2AService/SendMessage"
+            fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "a", "content-type": GRPC}
+            h2.send_headers(1, list(fields.items()))
+            message = b"\0" + (sent - 5).to_bytes(4) + bytes(sent - 5)
+            for at in range(0, sent, h2.max_outbound_frame_size):
+                h2.send_data(1, message[at : at + h2.max_outbound_frame_size])
+            writer.write(h2.data_to_send())
+            assert await got == sent
+            writer.close()
 
     play(story())

@@ -10,7 +10,7 @@ import pytest
 from a2a_proxy.relay.edits.edit import PushConfig
 from a2a_proxy.relay.webhooks import registry as module
 from a2a_proxy.relay.webhooks.registration import LIFETIME_SECONDS, Registration
-from a2a_proxy.relay.webhooks.registry import WebhookRegistry
+from a2a_proxy.relay.webhooks.registry import LEFT_FILE_SECONDS, MOST_LOOKUPS, WebhookRegistry
 
 HOOK, AGENT = "http://client.example/hook", "agent.example:80"
 
@@ -120,3 +120,46 @@ def test_old_registrations_make_room_for_new_ones(tmp_path: Path, monkeypatch: p
     third = add(registry)
     assert registry.list_live() == [second, third]
     assert {path.name for path in tmp_path.iterdir()} == {second.key, third.key}
+
+
+def test_unknown_keys_cause_few_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attacker can make up any number of them; keys that are known are found all the same."""
+    clock, reads = Clock(), []
+    registry, other = WebhookRegistry(tmp_path, clock), WebhookRegistry(tmp_path, clock)
+    known, late = add(registry), add(other)
+    read_bytes = Path.read_bytes
+
+    def count_read(path: Path) -> bytes:
+        reads.append(path.name)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", count_read)
+    assert [registry.find(f"{number:032x}") for number in range(1000)] == [None] * 1000
+    assert len(reads) == MOST_LOOKUPS
+    assert registry.find(known.key) == known
+    assert registry.find(late.key) is None
+    clock.now += 1
+    assert registry.find(late.key) == late
+
+
+def test_files_that_were_not_written_to_the_end_are_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the error, or at a later start if the process was killed; not while another process writes."""
+    registry = WebhookRegistry(tmp_path, Clock())
+
+    def fail(path: Path, target: Path) -> Path:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(OSError, match="no space left"):
+        add(registry)
+    assert list(tmp_path.iterdir()) == []
+    clock = Clock()
+    left = tmp_path / f"{1:032x}.new"
+    left.write_bytes(b"{")
+    (tmp_path / "other.new").write_bytes(b"{")
+    clock.now = left.stat().st_mtime + LEFT_FILE_SECONDS
+    WebhookRegistry(tmp_path, clock).load()
+    assert left.exists()
+    clock.now += 1
+    WebhookRegistry(tmp_path, clock).load()
+    assert [path.name for path in tmp_path.iterdir()] == ["other.new"]

@@ -11,6 +11,7 @@ import pytest
 from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
 from a2a_proxy.relay.route import Listen, Upstream
 from a2a_proxy.relay.tls import Tls, Trust
+from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 from a2a_proxy.relay.webhooks import restore
 from a2a_proxy.relay.webhooks import service as service_module
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
@@ -55,7 +56,7 @@ def test_what_the_agent_answers_decides(answer: bytes, accepted: bool, play: Pla
     async def story() -> None:
         seen: list[bytes] = []
         async with agent(answering(answer, seen)) as port:
-            found = await restore_webhook(Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()))
+            found = await restore_webhook(Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()), None)
         assert (found, seen) == (accepted, [REQUEST])
 
     play(story())
@@ -70,7 +71,7 @@ def test_answers_that_end_with_the_connection(play: Play) -> None:
             (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", False),
         ):
             async with agent(answering(answer, [], close=True)) as port:
-                found = await restore_webhook(Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()))
+                found = await restore_webhook(Upstream.parse(f"127.0.0.1:{port}"), REQUEST, Tls(Trust()), None)
             assert found is accepted
 
     play(story())
@@ -83,7 +84,7 @@ def test_agents_that_do_not_answer(play: Play, monkeypatch: pytest.MonkeyPatch) 
     async def story() -> None:
         async with agent(answering(b"", [])) as port:
             for place in (port, refusing_port()):
-                assert not await restore_webhook(Upstream.parse(f"127.0.0.1:{place}"), REQUEST, Tls(Trust()))
+                assert not await restore_webhook(Upstream.parse(f"127.0.0.1:{place}"), REQUEST, Tls(Trust()), None)
 
     play(story())
 
@@ -135,3 +136,48 @@ def test_requests_of_deleted_configurations_make_room(
         assert [registry.find(url.rpartition("/")[2]) is None for url in (deleted, kept, late)] == [True, True, False]
 
     play(story())
+
+
+def test_agents_behind_another_proxy(play: Play, tmp_path: Path) -> None:
+    """As each call reached them."""
+    connect = b"CONNECT agent.test:8000 HTTP/1.1\r\nHost: agent.test:8000\r\n\r\n"
+    seen: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        seen.append(await reader.readexactly(len(connect)))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        seen.append(await reader.readexactly(len(REQUEST)))
+        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
+        await reader.read()
+        writer.close()
+
+    async def story() -> None:
+        service = WebhookService(Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True)
+        upstream, ends = Upstream.parse("agent.test:8000"), ("127.0.0.1", "127.0.0.1")
+        urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
+        urls.keep_request(urls.replace_url("http://client.example/", PushConfig()) or "", REQUEST)
+        async with agent(handle) as port:
+            proxy = UpstreamProxy.parse(f"http://127.0.0.1:{port}")
+            assert await service.restore_webhooks(Tls(Trust()), proxy) == 1
+        assert seen == [connect, REQUEST]
+
+    play(story())
+
+
+def test_the_request_of_a_removed_registration_is_not_kept(tmp_path: Path) -> None:
+    """It may have credentials."""
+    service = WebhookService(Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True)
+    upstream, ends = Upstream.parse("127.0.0.1:1"), ("127.0.0.1", "127.0.0.1")
+    urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
+    config = PushConfig("t", "1")
+    replaced, deleted, refused = (urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3))
+    for url in (replaced, deleted, refused):
+        urls.keep_request(url, REQUEST)
+    counts = [service.kept_count]
+    urls.restore_url(replaced, config)
+    urls.restore_url(deleted, config)
+    counts.append(service.kept_count)
+    urls.forget_config(config)
+    counts.append(service.kept_count)
+    urls.discard_url(refused)
+    assert [*counts, service.kept_count] == [3, 2, 1, 0]

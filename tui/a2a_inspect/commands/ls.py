@@ -162,7 +162,8 @@ def exchange_cells(row: ExchangeLine, *, with_session: bool, brief: bool) -> tup
         ),
         str(exchange.events) if exchange.streaming else "",
         text.duration_cell(exchange) if brief or text.is_answered_early(exchange) else text.latency_label(exchange),
-        make_visible(exchange.error) or (make_visible(exchange.how) if text.outcome_of(exchange) == "cut" else ""),
+        make_visible(exchange.error)
+        or (make_visible(text.end_reason(exchange)) if text.outcome_of(exchange) == "cut" else ""),
     )
 
 

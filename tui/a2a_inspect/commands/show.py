@@ -180,7 +180,7 @@ def _exchange_lines(
         make_visible(exchange.error),
     ]
     if text.outcome_of(exchange) == "cut":
-        parts.append(make_visible(exchange.how))
+        parts.append(make_visible(text.end_reason(exchange)))
     yield "  ".join(part for part in parts if part)
     yield from (f"    {words}" for words in notes.line_at(exchange.id))
     yield from (f"    card {make_visible(each.describe())}" for each in exchange.card_signatures)
@@ -201,7 +201,9 @@ def _exchange_lines(
             and not (selection.raw or selection.payloads or findings or note_lines)
         ):
             continue
-        what = describe_frame(frame, frame.payload, exchange.operation, exchange.dialect, exchange.extensions)
+        what = describe_frame(
+            frame, frame.payload, exchange.operation, exchange.dialect, exchange.extensions, exchange.binding
+        )
         place = f".{frame.seq}"  # below the `#8` of the heading: the place #8.4
         offset = f"{_frame_offset(exchange, frame):>{14 - len(place)}}"
         yield f" {place} {offset} {ARROWS[frame.direction]} {what}"

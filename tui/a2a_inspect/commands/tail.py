@@ -293,7 +293,7 @@ _NO_EXCHANGE = Exchange(id=0, connection=0, stream=0, binding=Binding.OTHER, sta
 
 def _describe_frame(frame: Frame, exchange: Exchange | None) -> str:
     about = exchange or _NO_EXCHANGE
-    return describe_frame(frame, frame.payload, about.operation, about.dialect, about.extensions)
+    return describe_frame(frame, frame.payload, about.operation, about.dialect, about.extensions, about.binding)
 
 
 def _finding_line(row: FindingRow) -> str:

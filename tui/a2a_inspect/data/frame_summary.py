@@ -26,7 +26,9 @@ def summarize_frame(recording: Recording, row: FrameRow, exchange: Exchange | No
         return damage.message
     if exchange is None:
         return describe_frame(row.frame, payload) + large
-    line = describe_frame(row.frame, payload, exchange.operation, exchange.dialect, exchange.extensions)
+    line = describe_frame(
+        row.frame, payload, exchange.operation, exchange.dialect, exchange.extensions, exchange.binding
+    )
     return line + large
 
 

@@ -150,7 +150,8 @@ class HarFile:
             keep = min(begin, position) if list_depth and depth > list_depth else position
             buffer, base, position, begin = buffer[keep:], base + keep, position - keep, max(begin - keep, 0)
         if not found:
-            raise UserError(f"{self._path} is not a HAR file: it has no `log.entries`", _FILE_HINT)
+            reason = "is not a HAR file: it has no `log.entries`" if base or buffer else "is empty"
+            raise UserError(f"{self._path} {reason}", _FILE_HINT)
         if depth:
             raise UserError(f"{self._path} is truncated", _FILE_HINT)
 

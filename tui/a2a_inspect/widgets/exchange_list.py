@@ -152,7 +152,7 @@ def states_cell(row: ExchangeRow) -> str:
 
 def error_cell(row: ExchangeRow) -> str:
     """Return the error."""
-    return row.exchange.error or ("" if is_successful(row) else row.exchange.how)
+    return row.exchange.error or ("" if is_successful(row) else text.end_reason(row.exchange))
 
 
 STANDARD_COLUMNS = (

@@ -112,7 +112,7 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
 
     exchange = stream.row.exchange
     yield "number", f"{exchange.id} of session {stream.row.session}"
-    yield "outcome", ", ".join(word for word in (text.outcome_label(exchange), exchange.how) if word)
+    yield "outcome", ", ".join(word for word in (text.outcome_label(exchange), text.end_reason(exchange)) if word)
     yield "error", exchange.error
     yield "operation", text.exchange_title(exchange)
     yield "binding", text.binding_and_dialect(exchange)

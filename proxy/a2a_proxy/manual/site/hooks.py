@@ -3,6 +3,8 @@
 - Documents of the repository (README, SECURITY, ...) become pages; links between them and the manual still lead there.
 - `<!-- screen: NAME -->` in a page becomes the picture NAME of `tests/inspect/pictures`, by night and by day. The
   pictures are drawn by the tests, so a page cannot show a screen that does not exist.
+- In blocks of the language `console`, lines that begin with `$ ` are commands. Pygments also reads output with a `#` as
+  a command, which the button would copy.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
+from pygments.lexers.shell import BashSessionLexer
 
 ROOT = Path(__file__).resolve().parents[4]
 MANUAL = "proxy/a2a_proxy/manual"
@@ -36,11 +39,14 @@ _ESCAPED_PIPE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Set the address of the site, and show the choice of a version only if `mike`, which writes their list, builds."""
+    """Set the address of the site and the prompt of its consoles. Show the choice of a version only if `mike` builds,
+    which writes their list.
+    """
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     config.site_url = project["urls"]["Documentation"].rstrip("/") + "/"
     if "MIKE_DOCS_VERSION" in os.environ:
         config.extra["version"] = {"provider": "mike"}
+    BashSessionLexer._ps1rgx = re.compile(r"(\$ )(.*\n?)")
     return config
 
 

@@ -151,7 +151,7 @@ def _call_label(row: ExchangeRow) -> str:
 
 
 def _end_reason(exchange: Exchange) -> str:
-    return exchange.error or (exchange.how if text.outcome_of(exchange) == "cut" else "")
+    return exchange.error or (text.end_reason(exchange) if text.outcome_of(exchange) == "cut" else "")
 
 
 def _difference_rows(difference: Difference, everything: bool) -> Iterator[DifferenceBlock]:

@@ -6,11 +6,9 @@ from http import HTTPStatus
 
 import msgspec
 
-from a2a_proxy.faults.live import LiveFault
+from a2a_proxy.faults.live import WEBHOOK, LiveFault
 from a2a_proxy.relay.problem import Problem, encode_problem, percent_encode
 from a2a_proxy.wire.hpack_decoder import Field
-
-_ANSWERED_HERE = "answered by a2a-proxy, not by the agent: --fault "
 
 
 def encode_http1_failure(fault: LiveFault, rpc_id: bytes, *, streaming: bool, head: bool) -> bytes:
@@ -19,7 +17,7 @@ def encode_http1_failure(fault: LiveFault, rpc_id: bytes, *, streaming: bool, he
     if fault.code >= 0:
         status, kind, body = fault.code, "application/problem+json", encode_problem(_problem_of(fault))
     else:
-        error = {"code": fault.code, "message": _ANSWERED_HERE + fault.text}
+        error = {"code": fault.code, "message": _describe(fault)}
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": msgspec.Raw(rpc_id or b"null"), "error": error})
         status, kind = 200, "application/json"
         if streaming:
@@ -36,12 +34,17 @@ def make_grpc_failure(fault: LiveFault) -> list[Field]:
         (b":status", b"200"),
         (b"content-type", b"application/grpc"),
         (b"grpc-status", b"%d" % fault.grpc_status),
-        (b"grpc-message", percent_encode(_ANSWERED_HERE + fault.text)),
+        (b"grpc-message", percent_encode(_describe(fault))),
     ]
 
 
+def _describe(fault: LiveFault) -> str:
+    server = "webhook" if fault.operation == WEBHOOK else "agent"
+    return f"answered by a2a-proxy, not by the {server}: --fault {fault.text}"
+
+
 def _problem_of(fault: LiveFault) -> Problem:
-    return Problem(fault.code, _reason_of(fault.code), _ANSWERED_HERE + fault.text)
+    return Problem(fault.code, _reason_of(fault.code), _describe(fault))
 
 
 def _reason_of(status: int) -> str:

@@ -13,6 +13,7 @@ maintain the field section compression context", RFC 9113 7) and closes; nothing
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from a2a_proxy.model.chunk import Direction
@@ -224,6 +225,8 @@ class Http2Editor:
         assert self._calls is not None
         assert self._plan.webhooks is not None
         edit, watched = PushRequestEdit(call, self._plan.webhooks), True
+        if call.kind == "send":
+            edit.on_replaced = partial(self._answers.watch_failure, block.stream, edit.withdraw)
         if call.kind in ("send", "create", "delete"):
             watched = self._calls.watch_stream(block.stream, edit)
         if call.kind != "send":

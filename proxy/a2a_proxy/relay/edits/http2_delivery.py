@@ -99,6 +99,9 @@ class StreamHold(Protocol):
     def release_bytes(self, reason: str) -> bytes:
         """Return the held bytes unchanged, as far as the windows allow."""
 
+    def fail(self) -> None:
+        """Note that the call failed without DATA."""
+
 
 class HeldStream(msgspec.Struct, eq=False):
     """A stream whose DATA is tracked."""
@@ -243,6 +246,11 @@ class FlowController:
     def watch_stream(self, number: int) -> HeldStream:
         """Track the DATA of this stream from now on."""
         stream = self.streams[number] = HeldStream(number, self._initial_window)
+        return stream
+
+    def hold_untracked(self, number: int) -> HeldStream:
+        """Hold the DATA of this stream until its hold ends, and do not track its window."""
+        stream = self.streams[number] = HeldStream(number)
         return stream
 
     def forget_stream(self, stream: HeldStream) -> None:

@@ -27,6 +27,7 @@ MAX_WATCHED_CALLS = 256
 examination."""
 
 _PREFIX_SIZE = 5
+_SUCCESS = (b"grpc-status", b"0")
 _GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
 
 AppendEdit = Callable[[EditFact], None]
@@ -43,6 +44,9 @@ class MessageEdit(Protocol):
 
     def rewrite(self, payload: bytes) -> tuple[bytes, ChangedUrls] | None:
         """Return the new message and its changed URLs, or None if it stays unchanged."""
+
+    def withdraw(self) -> None:
+        """Note that the message was sent unchanged after all."""
 
     def fail(self) -> None:
         """Note that the call ended without a message."""
@@ -62,6 +66,9 @@ class CardEdit:
         """Return the rewritten card and its changed URLs, or None if it stays unchanged."""
         outcome = self._rewriter(payload, self._form, self._authority)
         return None if outcome.payload is None else (outcome.payload, outcome.urls)
+
+    def withdraw(self) -> None:
+        """Do nothing: the client gets the card of the agent."""
 
     def fail(self) -> None:
         """Do nothing: a call without a card changes nothing."""
@@ -95,6 +102,13 @@ class HeldMessages:
         stream.hold = HeldMessage(self, stream, edit)
         return True
 
+    def watch_failure(self, number: int, on_failure: Callable[[], None]) -> None:
+        """Call `on_failure` if the call of a stream fails without a message. Its messages are not held."""
+        streams = self.delivery.streams
+        if not self.has_stopped and number not in streams and len(streams) < MAX_WATCHED_CALLS:
+            stream = self.delivery.hold_untracked(number)
+            stream.hold = WatchedFailure(self.delivery, stream, on_failure)
+
     def on_response(self, number: int, response: ResponseHead, ends: bool, offset: int) -> None:
         """Handle a header block of the agent that is forwarded on a stream without waiting frames."""
         stream = self.delivery.streams.get(number)
@@ -102,13 +116,15 @@ class HeldMessages:
             return
         hold = stream.hold
         if ends:
-            if isinstance(hold, HeldMessage):
-                hold.edit.fail()
+            if hold is not None and _SUCCESS not in response.fields:
+                hold.fail()
             self.delivery.forget_stream(stream)
         elif response.status and not response.editable:
-            kind = hold.edit.kind if isinstance(hold, HeldMessage) else "card"
-            detail = {"reason": "not gRPC, or its length is announced in a header", "what": kind}
-            self.note_edit("untouched", offset, detail)
+            if isinstance(hold, HeldMessage):
+                detail = {"reason": "not gRPC, or its length is announced in a header", "what": hold.edit.kind}
+                self.note_edit("untouched", offset, detail)
+            if hold is not None and response.status[:1] != b"2":
+                hold.fail()
             self.delivery.forget_stream(stream)
 
     def stop(self) -> None:
@@ -126,6 +142,30 @@ class HeldMessages:
     def note_edit(self, kind: Literal["card", "webhook", "untouched"], offset: int, detail: dict[str, Any]) -> None:
         """Record an edit, or why it was not made."""
         self._append_edit(EditFact(self.direction, kind, offset, detail))
+
+
+class WatchedFailure:
+    """A call whose failure is noted: its first DATA is sent at once, and ends the hold."""
+
+    def __init__(self, delivery: FlowController, stream: HeldStream, on_failure: Callable[[], None]) -> None:
+        self.fail = on_failure
+        self._delivery, self._stream = delivery, stream
+
+    def on_first_data(self, offset: int) -> None:
+        """Do nothing: no DATA is held."""
+
+    def on_more_data(self) -> bytes:
+        """Return the DATA, which shows that the agent accepted the call."""
+        return self.release_bytes("")
+
+    def on_window_growth(self) -> bytes:
+        """Return no bytes: no DATA is held."""
+        return b""
+
+    def release_bytes(self, reason: str) -> bytes:  # noqa: ARG002 (the interface)
+        """Return the DATA, as far as the windows allow."""
+        self._stream.hold = None
+        return self._delivery.flush_stream(self._stream)
 
 
 class HeldMessage:
@@ -186,9 +226,15 @@ class HeldMessage:
 
     def release_bytes(self, reason: str) -> bytes:
         """Send the message unchanged, and record why."""
+        if self._message:
+            self.edit.withdraw()
         if self._stream.queue:
             self._messages.note_edit("untouched", self._offset, {"reason": reason, "what": self.edit.kind})
         return self._release_stream()
+
+    def fail(self) -> None:
+        """Note that the call failed without DATA."""
+        self.edit.fail()
 
     def _rewrite_message(self, message: bytes) -> bytes:
         payload = _unpack_message(message)

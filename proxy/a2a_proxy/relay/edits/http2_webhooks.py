@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from a2a_proxy.relay.edits.edit import WebhookUrls
 from a2a_proxy.relay.edits.http2_messages import ChangedUrls, EditKind
 from a2a_proxy.relay.edits.push_config import PushCall, edit_answer, edit_request, read_deleted
@@ -18,6 +20,8 @@ class PushRequestEdit:
 
     def __init__(self, call: PushCall, urls: WebhookUrls) -> None:
         self.call = call
+        self.on_replaced: Callable[[], None] | None = None
+        """Called after a URL was replaced."""
         self.replaced_urls: tuple[str, ...] = ()
         self._urls = urls
 
@@ -30,7 +34,14 @@ class PushRequestEdit:
         if edit is None:
             return None
         self.replaced_urls = tuple(after for _, after in edit.urls)
+        if self.on_replaced is not None:
+            self.on_replaced()
         return edit.payload, edit.urls
+
+    def withdraw(self) -> None:
+        """Forget the proxy's URLs: the agent did not get them, or refused the call."""
+        for url in self.replaced_urls:
+            self._urls.discard_url(url)
 
     def fail(self) -> None:
         """Do nothing: the client sent no message."""
@@ -55,7 +66,9 @@ class PushAnswerEdit:
         edit = edit_answer(call, payload, self._urls)
         return None if edit is None else (edit.payload, edit.urls)
 
+    def withdraw(self) -> None:
+        """Do nothing: the client gets the URL that the agent has."""
+
     def fail(self) -> None:
         """Forget the URLs of a configuration that the agent refused."""
-        for url in self._request.replaced_urls:
-            self._urls.discard_url(url)
+        self._request.withdraw()

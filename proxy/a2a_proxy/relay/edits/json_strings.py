@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 ITEM = "["
-"""The part of a path that is any item of an array."""
+"""The part of a path that is any item of an array. A member with this name is on no path."""
 
+_OTHER_MEMBER = ""
 _JSON_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]', re.DOTALL)
 _QUOTE, _COMMA, _OBJECT, _ARRAY = b'",{['
 
@@ -29,12 +30,13 @@ def find_strings(payload: bytes, paths: Sequence[list[str]]) -> list[tuple[int, 
         first = payload[start]
         if first == _QUOTE:
             if name_next:
-                path[-1] = msgspec.json.decode(payload[start:end], type=str)
+                name = msgspec.json.decode(payload[start:end], type=str)
+                path[-1] = name if name != ITEM else _OTHER_MEMBER
                 name_next = False
             elif path and path[-1] in ends and path in paths:
                 spans.append((start, end))
         elif first in (_OBJECT, _ARRAY):
-            path.append(ITEM if first == _ARRAY else "")
+            path.append(ITEM if first == _ARRAY else _OTHER_MEMBER)
             name_next = first == _OBJECT
         elif first == _COMMA:
             name_next = path[-1] != ITEM

@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
 from a2a_proxy.relay.listener_state import ShowNote
 from a2a_proxy.relay.route import LOOPBACK, RouteError, Upstream, format_address, is_loopback
-from a2a_proxy.relay.webhooks.registration import Receiver, Registration, parse_receiver
+from a2a_proxy.relay.webhooks.registration import Receiver, Registration, has_dot_segments, parse_receiver
 from a2a_proxy.relay.webhooks.registry import MOST_REGISTRATIONS, WebhookRegistry
 
 _URL_HINT = "write the address at which agents reach the proxy: --webhook-url https://proxy.example"
@@ -48,6 +48,8 @@ def parse_webhook_url(text: str) -> str:
         problem = "is no http:// or https:// URL"
     elif found.query or "#" in text:
         problem = "has a query or fragment"
+    elif has_dot_segments(found.path):
+        problem = "has . or .. in its path, which agents resolve in different ways"
     if problem:
         raise RouteError(f"--webhook-url {text} {problem}", _URL_HINT)
     if _host_of(text) in _UNSPECIFIED:

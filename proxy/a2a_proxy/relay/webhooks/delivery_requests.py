@@ -16,11 +16,11 @@ from a2a_proxy.relay.webhooks.registry import WebhookRegistry
 MAX_DELIVERY_BYTES = 16 * 1024 * 1024
 """Bytes of the body of a delivery."""
 
-_UNKNOWN = Problem(
+_NO_DELIVERY = Problem(
     404,
     "Not Found",
-    "a2a-proxy has no webhook with this URL: it was deleted, or is older than 30 days",
-    "delete the push notification configuration at the agent",
+    "a2a-proxy takes only deliveries to webhooks at this port",
+    "the agent must post to the URL that it was given",
 )
 _LEADS_OUT = Problem(
     400,
@@ -81,8 +81,10 @@ class DeliveryRequests(Http1Forward):
         place = next((place for place, segment in enumerate(segments) if is_key(segment)), None)
         found = self._registry.find(segments[place]) if place is not None else None
         receiver = parse_receiver(found.url) if found is not None else None
-        if found is None or receiver is None or place is None:
-            return _UNKNOWN
+        if place is None:
+            return _NO_DELIVERY
+        if found is None or receiver is None:
+            return _refuse_unknown(self._source)
         if not is_allowed_source(found, self._source):
             return _refuse_source(self._source, found.agent)
         if framing > MAX_DELIVERY_BYTES:
@@ -95,6 +97,15 @@ class DeliveryRequests(Http1Forward):
         self.agent = found.agent
         self._found += 1
         return receiver.origin, receiver.authority.encode("ascii"), joined.encode("latin-1")
+
+
+def _refuse_unknown(source: str) -> Problem:
+    return Problem(
+        404,
+        "Not Found",
+        f"a2a-proxy has no webhook for a delivery from {source}: it was deleted, or is older than 30 days",
+        "delete the push notification configuration at that agent",
+    )
 
 
 def _refuse_source(source: str, agent: str) -> Problem:

@@ -58,11 +58,16 @@ class Receiver(msgspec.Struct, frozen=True):
     def join_target(self, path: str, query: str) -> str | None:
         """Return the request target with a path and a query joined to those of the URL, or None if the path leads out
         of it. `path` is empty or begins with a slash."""
-        if any(unquote_to_bytes(segment) in (b".", b"..") for segment in re.split(r"[/\\]|%2[fF]|%5[cC]", path)):
+        if has_dot_segments(path):
             return None
         joined = (self.path.rstrip("/") if path else self.path) + path or "/"
         queries = "&".join(filter(None, (self.query, query)))
         return f"{joined}?{queries}" if queries else joined
+
+
+def has_dot_segments(path: str) -> bool:
+    """Return whether a path has a segment `.` or `..`, in any spelling."""
+    return any(unquote_to_bytes(segment) in (b".", b"..") for segment in re.split(r"[/\\]|%2[fF]|%5[cC]", path))
 
 
 def is_key(text: str) -> bool:

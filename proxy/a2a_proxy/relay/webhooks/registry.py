@@ -18,6 +18,11 @@ from a2a_proxy.relay.webhooks.registration import KEY_BYTES, Registration, is_ke
 MOST_REGISTRATIONS = 10_000
 """Registrations of one folder; further ones are not accepted."""
 
+MOST_LOOKUPS = 10
+"""Files that are read per second for unknown keys, which an attacker may make up."""
+LEFT_FILE_SECONDS = 60.0
+"""Seconds after which a file that is not complete was left by a process that has ended."""
+
 _PRIVATE_MODE = 0o600
 _NEW_SUFFIX = ".new"
 
@@ -35,11 +40,15 @@ class WebhookRegistry:
         self._registrations: dict[str, Registration] = {}
         self.port = 0
         """The port of this proxy's listener."""
+        self.on_removed: Callable[[str], None] = _ignore_key
+        """Called with the key of each registration that is removed."""
+        self._lookup_second, self._lookup_count = 0, 0
 
     def load(self) -> None:
-        """Read the registrations, and delete those that are too old or cannot be read. Raises OSError."""
+        """Read the registrations, and delete those that are too old, cannot be read or were not written to the end.
+        Raises OSError."""
         for path in self._folder.iterdir():
-            if is_key(path.name) and self._read_file(path.name) is None:
+            if (is_key(path.name) and self._read_file(path.name) is None) or self._is_left(path):
                 self._delete_file(path.name)
 
     def __len__(self) -> int:
@@ -49,7 +58,7 @@ class WebhookRegistry:
     def add(self, url: str, agent: str, sources: tuple[str, ...], config: PushConfig) -> Registration | None:
         """Return a new registration for a client's URL, or None if there are too many. Raises OSError."""
         if len(self._registrations) >= MOST_REGISTRATIONS:
-            self._remove_expired()
+            self.remove_expired()
         if len(self._registrations) >= MOST_REGISTRATIONS:
             return None
         registration = Registration(
@@ -62,7 +71,7 @@ class WebhookRegistry:
         """Return the registration of a key, or None if it is unknown or too old."""
         if not is_key(key):
             return None
-        found = self._registrations.get(key) or self._read_file(key)
+        found = self._registrations.get(key) or self._look_up(key)
         if found is not None and found.is_expired(self._now()):
             self.remove(key)
             return None
@@ -85,6 +94,13 @@ class WebhookRegistry:
         """Remove a registration, if it exists."""
         self._registrations.pop(key, None)
         self._delete_file(key)
+        self.on_removed(key)
+
+    def remove_expired(self) -> None:
+        """Remove the registrations that are too old."""
+        now = self._now()
+        for key in [key for key, each in self._registrations.items() if each.is_expired(now)]:
+            self.remove(key)
 
     def list_live(self) -> list[Registration]:
         """Return the registrations that lead to this proxy and are not too old, the oldest first."""
@@ -92,15 +108,25 @@ class WebhookRegistry:
         live = [each for each in self._registrations.values() if each.port == self.port and not each.is_expired(now)]
         return sorted(live, key=lambda each: each.created)
 
-    def _remove_expired(self) -> None:
-        now = self._now()
-        for key in [key for key, each in self._registrations.items() if each.is_expired(now)]:
-            self.remove(key)
-
     def _keys_of(self, agent: str, config: PushConfig) -> list[str]:
         if not config.task_id or not config.id:
             return []
         return [key for key, each in self._registrations.items() if each.agent == agent and each.config == config]
+
+    def _look_up(self, key: str) -> Registration | None:
+        """Return the registration of a key that another proxy may have added, unless there are too many such keys."""
+        second = int(self._now())
+        if second != self._lookup_second:
+            self._lookup_second, self._lookup_count = second, 0
+        self._lookup_count += 1
+        return self._read_file(key) if self._lookup_count <= MOST_LOOKUPS else None
+
+    def _is_left(self, path: Path) -> bool:
+        if not is_key(path.name.removesuffix(_NEW_SUFFIX)):
+            return False
+        with contextlib.suppress(OSError):
+            return path.suffix == _NEW_SUFFIX and self._now() - path.stat().st_mtime > LEFT_FILE_SECONDS
+        return False
 
     def _read_file(self, name: str) -> Registration | None:
         try:
@@ -116,11 +142,19 @@ class WebhookRegistry:
         path = self._folder / f"{registration.key}{_NEW_SUFFIX}"
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
-        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE), "wb") as file:
-            file.write(msgspec.json.encode(registration))
-        path.rename(self._folder / registration.key)
+        try:
+            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, _PRIVATE_MODE), "wb") as file:
+                file.write(msgspec.json.encode(registration))
+            path.rename(self._folder / registration.key)
+        except OSError:
+            self._delete_file(path.name)
+            raise
         self._registrations[registration.key] = registration
 
     def _delete_file(self, name: str) -> None:
         with contextlib.suppress(OSError):
             (self._folder / name).unlink()
+
+
+def _ignore_key(_: str) -> None:
+    """Ignore the key of a removed registration."""

@@ -4,7 +4,7 @@ the URL that the client wrote."""
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from a2a_proxy.relay.dial import DialError, dial_upstream
 from a2a_proxy.relay.edits.http1_message import decode_content
@@ -20,6 +20,9 @@ from a2a_proxy.relay.edits.push_config import PushCall, is_failure
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import Tls
 
+if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
+
 RESTORE_SECONDS = 5.0
 """Seconds that one agent may take to answer."""
 MAX_ANSWER_BYTES = 1024 * 1024
@@ -28,12 +31,13 @@ _CALL = PushCall("create", "jsonrpc")
 """A call of either binding: a success over REST has no member `error` either."""
 
 
-async def restore_webhook(agent: Upstream, request: bytes, tls: Tls) -> bool:
-    """Send a request that creates a configuration. Return whether the agent accepted it."""
+async def restore_webhook(agent: Upstream, request: bytes, tls: Tls, proxy: UpstreamProxy | None) -> bool:
+    """Send a request that creates a configuration, through `proxy` if it leads to the agent. Return whether the agent
+    accepted it."""
     answer = _Answer(request)
     try:
         async with asyncio.timeout(RESTORE_SECONDS):
-            await dial_upstream(agent, lambda: answer, RESTORE_SECONDS, tls=tls)
+            await dial_upstream(agent, lambda: answer, RESTORE_SECONDS, tls=tls, proxy=proxy)
             return await answer.accepted
     except (DialError, TimeoutError):
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from a2a_proxy.relay.edits.card_urls import is_local
 from a2a_proxy.relay.hosts import is_ip_address
@@ -12,6 +13,9 @@ from a2a_proxy.relay.tls import Tls
 from a2a_proxy.relay.webhooks.agent_urls import AgentUrls, WebhookAddress, delivery_sources
 from a2a_proxy.relay.webhooks.registration import Receiver
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
+
+if TYPE_CHECKING:
+    from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 MAX_KEPT_BYTES, MOST_KEPT_REQUESTS = 16 * 1024, 1000
 """Bytes of the longest request that is kept for `--restore`, and the number of requests."""
@@ -28,6 +32,7 @@ class WebhookService:
         """The requests that created configurations, by key."""
         self.listen = listen
         self.registry = registry
+        registry.on_removed = self._forget_request  # it may have credentials
         self._url = url
         self._address = WebhookAddress((), 0, url=url)
 
@@ -68,13 +73,19 @@ class WebhookService:
             self._keep_request,
         )
 
-    async def restore_webhooks(self, tls: Tls) -> int:
-        """Set all configurations back whose requests are known, and return how many requests the agents accepted."""
+    @property
+    def kept_count(self) -> int:
+        """Number of requests that are kept."""
+        return len(self._requests)
+
+    async def restore_webhooks(self, tls: Tls, proxy: UpstreamProxy | None = None) -> int:
+        """Set all configurations back whose requests are known, and return how many requests the agents accepted.
+        `proxy` is another proxy through which agents are dialled."""
         from a2a_proxy.relay.webhooks.restore import restore_webhook
 
         count = 0
         for key in [each.key for each in self.registry.list_live()]:
-            if key in self._requests and await restore_webhook(*self._requests[key], tls):
+            if key in self._requests and await restore_webhook(*self._requests[key], tls, proxy):
                 self.registry.remove(key)
                 count += 1
         return count
@@ -83,7 +94,9 @@ class WebhookService:
         if not self._restores or len(request) > MAX_KEPT_BYTES:
             return
         if len(self._requests) >= MOST_KEPT_REQUESTS:
-            live = {each.key for each in self.registry.list_live()}
-            self._requests = {known: kept for known, kept in self._requests.items() if known in live}
+            self.registry.remove_expired()
         if len(self._requests) < MOST_KEPT_REQUESTS:
             self._requests[key] = (agent, request)
+
+    def _forget_request(self, key: str) -> None:
+        self._requests.pop(key, None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support_cli import run_here
-from support_peers import agent, missing
+from support_peers import agent, require_peers
 
 SDKS = [("sdk1", (), "1.0", 3), ("sdk1", ("--compat",), "0.3", 6), ("sdk03", (), "0.3", 3)]
 
@@ -19,7 +19,7 @@ def test_every_interface_answers(
     kind: str, arguments: tuple[str, ...], version: str, count: int, tmp_path: Path
 ) -> None:
     """On every binding and in every version that the card declares, and the cards break no rule."""
-    assert (why := missing(kind)) is None, why
+    require_peers(kind)
     with agent(kind, *arguments) as peer:
         done = run_here(tmp_path / "state", "card", "--probe", "--format", "json", peer.base_url)
     assert (done.code, done.err) == (0, "")

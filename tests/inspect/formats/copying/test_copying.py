@@ -29,7 +29,7 @@ from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.read.rows import make_key
 from support_inspect import exchange, request, status
-from support_peers import ENVIRONMENTS, Agent, agent, missing
+from support_peers import ENVIRONMENTS, Agent, agent, require_peers
 from support_recording import STARTED
 from support_thin import thin
 
@@ -112,16 +112,14 @@ def test_secrets_stay_labels() -> None:
 
 @pytest.fixture(scope="module")
 def sdk1() -> Iterator[Agent]:
-    if why := missing("sdk1"):
-        pytest.skip(why)
+    require_peers("sdk1")
     with agent("sdk1") as one:
         yield one
 
 
 @pytest.fixture(scope="module")
 def sdk03() -> Iterator[Agent]:
-    if why := missing("sdk03"):
-        pytest.skip(why)
+    require_peers("sdk03")
     with agent("sdk03") as one:
         yield one
 
@@ -137,6 +135,7 @@ GRPC = ["sdk-1.x-grpc.a2a.jsonl", "sdk-0.3-grpc.a2a.jsonl"]
 BOTH = ["SendMessage", "SendStreamingMessage"]
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("operation", BOTH)
 @pytest.mark.parametrize("name", HTTP)
 def test_curl_gets_the_same_response(name: str, operation: str, peer: Agent) -> None:
@@ -149,6 +148,7 @@ def test_curl_gets_the_same_response(name: str, operation: str, peer: Agent) -> 
     assert seen(call)[0]
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("operation", BOTH)
 @pytest.mark.parametrize("name", GRPC)
 def test_grpcurl_commands_are_complete(name: str, operation: str, peer: Agent) -> None:
@@ -175,6 +175,7 @@ def test_grpcurl_commands_are_complete(name: str, operation: str, peer: Agent) -
     assert (states(answers), artifacts(answers), errors(answers)) == seen(call)
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize(
     ("name", "operation"), [*zip(HTTP, [*BOTH, *BOTH], strict=True), *zip(GRPC, BOTH, strict=True)]
 )
@@ -212,6 +213,7 @@ def test_the_pytest_case_replays(tmp_path: Path) -> None:
     assert "FAILED test_bad.py" in said
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", thin([HTTP[0], HTTP[-1]], 2))
 def test_the_pytest_case_records_its_agent(name: str, peer: Agent, tmp_path: Path) -> None:
     """It passes against the recorded agent and records a cassette; a failing case records none."""
@@ -222,6 +224,7 @@ def test_the_pytest_case_records_its_agent(name: str, peer: Agent, tmp_path: Pat
     assert cassettes == [Path("cassettes/test_good/test_send_streaming_message.a2a.jsonl")]
 
 
+@pytest.mark.peers
 @pytest.mark.parametrize("name", GRPC)
 def test_the_pytest_case_of_a_grpc_call_passes(name: str, peer: Agent, tmp_path: Path) -> None:
     """Besides the agent it needs grpcio and the SDK's messages alone."""

@@ -13,13 +13,10 @@ import pytest
 
 from a2a_inspect.commands.export import ExportOptions, export_recording
 from support_browser import Browser, Page, browsing, until_true
-from support_debian import headless_browser
 from support_inspect import MS, changes, exchange, frame, request, status, writer
 from support_recording import STARTED, event_frames
 
-pytestmark = pytest.mark.skipif(
-    headless_browser() is None, reason="Chromium is missing: run `python tests/peers/setup.py`, or install it"
-)
+pytestmark = pytest.mark.peers
 RECORDINGS = Path(__file__).resolve().parents[4] / "recordings"
 LOSSY, THREE = RECORDINGS / "lossy.a2a.jsonl", RECORDINGS / "three-agents.a2a.jsonl"
 HOSTILE = (

@@ -90,7 +90,7 @@ class CallTallies:
             tally.took.append(max(exchange.closed - origin, 0))
 
     def _add_failure(self, call: CallKind, exchange: Exchange, outcome: str, place: list[object]) -> None:
-        reason = exchange.error or exchange.how
+        reason = exchange.error or text.end_reason(exchange)
         code, colon, message = reason.partition(": ")
         kind = _FailureKind(call, outcome, code[:_MAX_CODE])
         if kind not in self._failures and len(self._failures) >= MAX_KINDS:
