@@ -71,7 +71,7 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
             "--webhook-url http://p/a/%2e%2e/b has . or .. in its path",
         ),
         (
-            (*PAIR, "--webhooks", ":0", "--upstream-proxy", "http://proxy:3128"),
+            ("-l", ":0", "-u", "agent.test:1", "--webhooks", ":0", "--upstream-proxy", "http://proxy:3128"),
             "--webhooks with --upstream-proxy needs --webhook-url",
         ),
         (

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.cli.config import ProxyArguments, proxy_config
+from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.webhooks import describe_live_webhooks, describe_webhooks
 from a2a_proxy.relay.edits.edit import PushConfig
 from a2a_proxy.relay.route import Listen, Route, Upstream
@@ -81,6 +83,17 @@ def test_receivers_that_the_proxy_does_not_see(
     line = "a2a-proxy: notifications for http://client.example do not pass here; to record them: --webhooks :9100"
     assert (one.out + one.err).splitlines().count(line) == int(told)
     assert (one.out + one.err).count("do not pass here") == int(told)
+
+
+def test_agents_of_this_machine_need_no_url_beside_another_proxy() -> None:
+    """They are dialled directly."""
+    arguments = {"webhooks": ":0", "upstream_proxy": "http://proxy:3128"}
+    config = proxy_config(ProxyArguments(listen=(":0",), upstream=("localhost:1",), **arguments))
+    assert config.webhook_url == ""
+    with pytest.raises(UserError, match="needs --webhook-url"):
+        proxy_config(
+            ProxyArguments(listen=(":0",), upstream=("localhost:1",), upstream_grpc=("agent.test:2",), **arguments)
+        )
 
 
 def test_nothing_of_it_is_loaded_without_the_option() -> None:

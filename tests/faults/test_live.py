@@ -60,7 +60,7 @@ def test_a_missing_word_is_shown_with_the_verb(verb: str) -> None:
     ("text", "under", "why", "hint"),
     [
         ("dorp 2 of *", "dorp", "this is no fault", "did you mean drop?"),
-        ("explode", "explode", "this is no fault", "examples: a2a-inspect help live-faults"),
+        ("explode", "explode", "this is no fault", "drop, dup, swap, cut, stall, gen+2, fail, reset, slice or slow"),
         ("DROP 2 of *", "DROP", "this is no fault", "did you mean drop?"),
         ("drop #3.4", "#3.4", "live traffic has no recorded places", "describe the event"),
         ("drop 0 of *", "0", "events are counted from 1", "drop status 2 of SendStreamingMessage"),

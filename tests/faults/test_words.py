@@ -37,6 +37,11 @@ def test_words_after_the_end_are_refused() -> None:
         read("drop A B")
 
 
+def test_an_unknown_verb_is_shown_with_those_that_exist() -> None:
+    for text, hint in (("CUT A", "did you mean cut?"), ("explode A", "a fault begins with drop or cut")):
+        assert WordScanner(text, EXAMPLES).make_verb_error().hint == hint
+
+
 @pytest.mark.parametrize("text", ["", " "])
 def test_an_empty_fault_has_no_caret(text: str) -> None:
     with pytest.raises(FaultError, match=r"^the fault is empty$") as failed:

@@ -172,7 +172,7 @@ def test_replayed(project: pytest.Pytester) -> None:
             "table.a2a.jsonl was recorded ",
             "hint: record it again: pytest --a2a-record-mode=rewrite",
         ],
-        "setup of test_no_fault": ["a fault cannot be injected: ", "hint: the forms are: drop #3.4, "],
+        "setup of test_no_fault": ["a fault cannot be injected: ", "hint: a fault begins with drop, dup, "],
         "setup of test_no_policy": ["redact: ", "hint: "],
         "setup of test_wrong": ["has no setting 'record_modus': did you mean record_mode?"],
         "setup of test_alone": ["request a2a_agent or a2a_live in the test as well"],

@@ -144,6 +144,7 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         ports = PortRanges() if arguments.learn_ports is None else PortRanges.parse(arguments.learn_ports)
     own = parse_certificate("--upstream", arguments.upstream_cert, arguments.upstream_key)
     trust = Trust(arguments.upstream_ca, arguments.upstream_insecure, own)
+    upstream_proxy = _parse_upstream_proxy(arguments.upstream_proxy)
     limits = JournalLimits(
         segment_bytes=parse_size("--journal-segment", arguments.journal_segment),
         max_bytes=parse_size("--journal-max", arguments.journal_max),
@@ -180,11 +181,11 @@ def proxy_config(arguments: ProxyArguments) -> ProxyConfig:
         ),
         forwards=forwards,
         interception=_parse_interception(arguments),
-        upstream_proxy=_parse_upstream_proxy(arguments.upstream_proxy),
+        upstream_proxy=upstream_proxy,
         card_keys=arguments.card_keys,
         webhooks=webhooks,
         restore=arguments.restore,
-        webhook_url=_parse_webhook_url(arguments),
+        webhook_url=_parse_webhook_url(arguments, routes, upstream_proxy),
         card_keys_note="" if arguments.card_keys is None else load_card_verifier(arguments.card_keys)[1],
     )
 
@@ -228,10 +229,12 @@ def _parse_webhooks(arguments: ProxyArguments, routes: tuple[Route, ...]) -> Lis
         raise UserError(f"--webhooks: {wrong.message}", hint) from wrong
 
 
-def _parse_webhook_url(arguments: ProxyArguments) -> str:
-    """Return the base of the URLs that agents get, or an empty text. Raises UserError."""
+def _parse_webhook_url(arguments: ProxyArguments, routes: tuple[Route, ...], proxy: UpstreamProxy | None) -> str:
+    """Return the base of the URLs that agents get, or an empty text. `proxy` is that of `--upstream-proxy`. Raises
+    UserError."""
     if arguments.webhook_url is None:
-        if arguments.webhooks is not None and arguments.upstream_proxy is not None:
+        upstreams = [each for route in routes for each in (route.upstream, route.grpc) if each is not None]
+        if arguments.webhooks is not None and proxy is not None and any(map(proxy.leads_to, upstreams)):
             raise UserError(
                 "--webhooks with --upstream-proxy needs --webhook-url, because agents do not see the proxy's address",
                 "write the address at which agents reach the proxy: --webhook-url https://proxy.example",

@@ -45,7 +45,6 @@ _OPERATION_NAMES = (*OPERATION_BY_NAME, ANY_OPERATION, WEBHOOK)
 _EVENT_WORDS = (*_KINDS, *_STATES, LAST)
 STREAM_VERBS = frozenset({"drop", "dup", "swap"})
 """Verbs that need a stream: a call has one answer."""
-_VERBS = tuple("gen+1" if verb == "gen" else verb for verb in LIVE_EXAMPLES)
 
 
 class EventPattern(msgspec.Struct, frozen=True):
@@ -94,9 +93,7 @@ def parse_live_fault(text: str) -> LiveFault:
         return LiveFault(read.text, read.verb, place.operation, place.call, place.events, read.amount)
     reader = _READERS.get(words.word)
     if reader is None:
-        near = difflib.get_close_matches(words.word.lower(), _VERBS, 1)
-        hint = f"a fault begins with {', '.join(_VERBS[:-1])} or {_VERBS[-1]}; examples: a2a-inspect help live-faults"
-        raise words.make_error("this is no fault", f"did you mean {near[0]}?" if near else hint)
+        raise words.make_verb_error()
     fault = reader(words)
     words.expect_end()
     return msgspec.structs.replace(fault, text=words.text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
@@ -53,6 +54,7 @@ class WordScanner:
         """The first word, `gen` without its number."""
         self.example = f"for example: {examples[self.verb]}" if self.verb in examples else ""
         """A sentence that shows a fault with this verb; empty for a word that is no verb."""
+        self._first_words = [example.partition(" ")[0] for example in examples.values()]
 
     @property
     def word(self) -> str:
@@ -101,6 +103,13 @@ class WordScanner:
         """Check that no word follows. Raises FaultError."""
         if self.word:
             raise self.make_error("the fault should end here")
+
+    def make_verb_error(self) -> FaultError:
+        """Return an error about a first word that is no verb."""
+        near = difflib.get_close_matches(self.word.lower(), self._first_words, 1)
+        *others, last = self._first_words
+        hint = f"did you mean {near[0]}?" if near else f"a fault begins with {', '.join(others)} or {last}"
+        return self.make_error("this is no fault", hint)
 
     def make_error(self, why: str, hint: str = "", *, back: int = 0) -> FaultError:
         """Return an error with a caret under the next word, or under the one `back` words before it. Without a hint it

@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 import a2a_proxy
-from a2a_proxy.replay.core.faults import FAULT_FORMS
+from a2a_proxy.replay.core.faults import FAULT_EXAMPLES
 from support_replay import Stage, message, sample
 
 MANUAL = (Path(a2a_proxy.__file__).parent / "manual" / "replay.md").read_text()
@@ -35,5 +35,5 @@ def test_the_manual_shows_a_divergence_of_the_live_sample() -> None:
 
 
 def test_every_fault_is_in_the_table() -> None:
-    for form in FAULT_FORMS.split(", "):
+    for form in FAULT_EXAMPLES.values():
         assert f"| `{form}` |" in MANUAL

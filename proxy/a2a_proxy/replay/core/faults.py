@@ -26,7 +26,6 @@ FAULT_EXAMPLES = {
     "gen": "gen+2 at #3.4",
 }
 """A fault with each verb, in the order of the manual."""
-FAULT_FORMS = ", ".join(FAULT_EXAMPLES.values())
 
 
 class InjectedFault(msgspec.Struct, frozen=True):
@@ -49,7 +48,7 @@ def parse_fault(text: str) -> InjectedFault:
     words = WordScanner(text, FAULT_EXAMPLES)
     read = read_fault(words, _read_lines)
     if read is None:
-        raise words.make_error("this is no fault", f"the forms are: {FAULT_FORMS}")
+        raise words.make_verb_error()
     call, lines = read.place
     return InjectedFault(read.text, read.verb, call, lines[0], lines[1] if len(lines) > 1 else -1, read.amount)
 

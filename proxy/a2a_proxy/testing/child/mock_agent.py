@@ -15,7 +15,7 @@ from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.tools.merge import merge_sessions
-from a2a_proxy.replay.core.faults import FAULT_FORMS, inject_faults, parse_fault
+from a2a_proxy.replay.core.faults import inject_faults, parse_fault
 from a2a_proxy.replay.core.match_rules import parse_ignored, parse_match_name
 from a2a_proxy.replay.core.miss import Miss
 from a2a_proxy.replay.core.miss_messages import RECORD_AGAIN
@@ -61,7 +61,8 @@ def make_mock(cassettes: Sequence[str], replay: dict[str, Any], passthrough: str
         )
     except FaultError as wrong:
         raise RecordingError(
-            f"a fault cannot be injected: {wrong}", wrong.hint or f"the forms are: {FAULT_FORMS}"
+            f"a fault cannot be injected: {wrong}",
+            wrong.hint or "list its calls and their frames: a2a-inspect show CASSETTE",
         ) from wrong
 
 
