@@ -92,8 +92,14 @@ def test_the_version_and_the_owner_have_one_source(metadata: Message) -> None:
     assert urls == PROJECT["project"]["urls"]
     texts = [ROOT / "pyproject.toml", *(ROOT / "proxy").rglob("*.md")]
     texts += [path for kind in ("*.yml", "*.md", "*.py", "release") for path in (ROOT / ".github").rglob(kind)]
-    owned = {path.relative_to(ROOT).as_posix() for path in texts if re.search(r"\bOWNER[/.]", path.read_text("utf-8"))}
-    assert owned == {"pyproject.toml", "proxy/a2a_proxy/manual/ci.md"}  # its examples have the reader's OWNER
+    owner = urls["Source"].split("/")[3]
+    owned, left = (
+        {path.relative_to(ROOT).as_posix() for path in texts if re.search(rf"\b{word}[/.]", path.read_text("utf-8"))}
+        for word in (owner, "OWNER")
+    )
+    examples = {"proxy/a2a_proxy/manual/ci.md"}  # they have the reader's OWNER
+    assert owned - examples == {"pyproject.toml"}
+    assert left - owned <= examples  # the placeholder is replaced everywhere
 
 
 def test_links_of_the_package_page_lead_to_this_version(metadata: Message) -> None:

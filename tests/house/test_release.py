@@ -38,7 +38,12 @@ is more than 1-5."""
 def clone(tmp_path: Path) -> Path:
     """A repository of version 1.2.3."""
     folder = tmp_path / "clone"
-    for name, text in (("CHANGELOG.md", _CHANGELOG), ("proxy/a2a_proxy/__init__.py", '__version__ = "1.2.3"\n')):
+    files = {
+        "CHANGELOG.md": _CHANGELOG,
+        "proxy/a2a_proxy/__init__.py": '__version__ = "1.2.3"\n',
+        "pyproject.toml": (ROOT / "pyproject.toml").read_text("utf-8").replace("/OWNER", "/acme"),
+    }
+    for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     (folder / ".github").mkdir()
@@ -108,11 +113,12 @@ def test_builds_that_differ_are_refused(clone: Path) -> None:
     ("change", "environ", "message"),
     [
         ("", {"TAG": "v1.2.4"}, "the tag v1.2.4 is not v1.2.3"),
+        ("sed -i s@//acme@//OWNER@ pyproject.toml; git commit -qam x", {"TAG": "v1.2.3"}, "has the placeholder OWNER"),
         ("echo > new", {}, "there are files that are not committed"),
         ("sed -i 's/## 1.2.3$/## 1.2.2/' CHANGELOG.md; git commit -qam x", {}, "has no section ## 1.2.3"),
         ("mkdir ../out; touch ../out/a2a_proxy-1.2.2.tar.gz", {}, "out is not empty"),
     ],
-    ids=["tag", "files", "changelog", "folder"],
+    ids=["tag", "owner", "files", "changelog", "folder"],
 )
 def test_nothing_is_built_of_a_wrong_state(clone: Path, change: str, environ: dict[str, str], message: str) -> None:
     who = {f"GIT_{kind}_{what}": "a@b" for kind in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}

@@ -19,5 +19,6 @@ Values without imports from this package:
 - `finding`: findings of rules and decoders
 - `note`: a user's note
 - `name_json`: JSON of values that hold file names
+- `eviction`: the oldest entries of a bounded dictionary
 - `transitions`: state machines as tables
 """

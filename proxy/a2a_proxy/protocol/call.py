@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -11,7 +12,7 @@ from a2a_proxy.model.chunk import ConnectionFacts, Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.wire import Body, Cut, End, Head, HeadRole, Undecodable
+from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import (
     HOW_FAULT,
@@ -361,6 +362,7 @@ def unread_finding(
 def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
     """Return a new exchange for a request head."""
     headers = event.headers
+    traceparent, version, extensions = _read_call_fields(headers)
     exchange = ExchangeState(
         id=link.shared.next_exchange(),
         connection=link.connection,
@@ -372,9 +374,9 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
         authority=event.authority.decode("latin-1"),
         http_version=event.version,
         request_headers=headers,
-        traceparent=_header_text(headers, b"traceparent"),
-        version_header=_header_text(headers, b"a2a-version"),
-        extensions=_header_text(headers, b"a2a-extensions") or _header_text(headers, b"x-a2a-extensions"),
+        traceparent=traceparent,
+        version_header=version,
+        extensions=extensions,
         ours=link.ours,
         agent=link.shared.agent_of(link.facts.deliverer or link.facts.upstream),
         client=link.facts.client.rpartition(":")[0],
@@ -383,7 +385,14 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
     return exchange
 
 
-def _header_text(headers: tuple[tuple[bytes, bytes], ...], name: bytes) -> str:
+@lru_cache(256)
+def _read_call_fields(headers: Headers) -> tuple[str, str, str]:
+    """Return `traceparent`, `A2A-Version` and `A2A-Extensions`; empty if absent."""
+    extensions = _header_text(headers, b"a2a-extensions") or _header_text(headers, b"x-a2a-extensions")
+    return _header_text(headers, b"traceparent"), _header_text(headers, b"a2a-version"), extensions
+
+
+def _header_text(headers: Headers, name: bytes) -> str:
     return header_value(headers, name).decode("latin-1").strip()
 
 

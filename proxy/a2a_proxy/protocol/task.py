@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import msgspec
 
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import LOST_MARKS, EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, Support, Task
@@ -124,9 +125,12 @@ class _TaskRecord(msgspec.Struct, gc=False):
     """Hash of the first message's id; many tasks have only one message."""
     message_ids: set[int] | None = None
     """Hashes of the ids of the other messages."""
-    exchanges: dict[int, int] = {}
-    """Exchanges that touched the task -> number of states up to which each has shown the task, -1 if it has shown
-    none."""
+    exchange: int = 0
+    """The first of the exchanges that touched the task and are kept; most tasks have only one."""
+    shown: int = -1
+    """Number of states up to which it has shown the task, -1 if it has shown none."""
+    later: dict[int, int] | None = None
+    """The same of the other exchanges, in order. A dictionary takes 224 bytes."""
     dropped: int = 0
     """States that were counted and dropped from `states`, oldest first."""
     is_changed: bool = False
@@ -137,6 +141,30 @@ class _TaskRecord(msgspec.Struct, gc=False):
         if self.artifacts is _NO_ARTIFACTS:
             self.artifacts = {}
         return self.artifacts.setdefault(name, _TrackedArtifact(first=at))
+
+    def count_shown(self, exchange: int) -> int | None:
+        """Return the number of states up to which an exchange has shown the task, -1 if it has shown none, None if it
+        has not touched the task."""
+        if exchange == self.exchange:
+            return self.shown
+        return self.later.get(exchange) if self.later is not None else None
+
+    def set_shown(self, exchange: int, count: int) -> None:
+        """Store the number of states up to which an exchange has shown the task."""
+        if exchange == self.exchange or not self.exchange:
+            self.exchange, self.shown = exchange, count
+        elif self.later is None:
+            self.later = {exchange: count}
+        else:
+            self.later[exchange] = count
+
+    def drop_oldest_exchange(self) -> int | None:
+        """Drop the first exchange and return its number, if the task has more than `MAX_EXCHANGES`."""
+        if self.later is None or len(self.later) < MAX_EXCHANGES:
+            return None
+        oldest, following = self.exchange, next(iter(self.later))
+        self.exchange, self.shown = following, self.later.pop(following)
+        return oldest
 
     def snapshot(self) -> Task:
         """Return the current task."""
@@ -158,7 +186,7 @@ class _TaskRecord(msgspec.Struct, gc=False):
             numbers.support if numbers is not None else self.support,
             artifacts,
             self.messages,
-            tuple(self.exchanges),
+            (self.exchange, *(self.later or ())) if self.exchange else (),
         )
 
 
@@ -179,6 +207,8 @@ class TaskTracker:
         """Keys of the finished tasks, in the same order."""
         self._owners: dict[str, str] = {}
         """Task id -> the last agent seen with it, for webhooks."""
+        self._former_owners: dict[str, str] = {}
+        """The same for tasks that are no longer followed, the longest forgotten first."""
         self._changed: dict[TaskKey, _TaskRecord] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
         self._steady: dict[int, _SteadyTask] = {}
@@ -232,7 +262,7 @@ class TaskTracker:
             and record.context_id
             and record.states
             and record.states[-1][1] == frame.state
-            and record.exchanges.get(exchange.id) == len(record.states) - 1 + record.dropped
+            and record.count_shown(exchange.id) == len(record.states) - 1 + record.dropped
             and exchange.binding is not _WEBHOOK
         ):
             self._steady[exchange.id] = record, record.states
@@ -272,7 +302,9 @@ class TaskTracker:
             record = _TaskRecord(task.agent, task.task_id, task.context_id, task.tenant, task.states)
             record.first, record.last = task.first, task.last
             record.numbers, record.support = TaskGenerations.from_task(task), task.support
-            record.messages, record.exchanges = task.messages, dict.fromkeys(task.exchanges, -1)
+            record.messages = task.messages
+            for number in task.exchanges:
+                record.set_shown(number, -1)
             loaded: dict[str, _TrackedArtifact] = {}
             for each in task.artifacts:
                 numbers = (each.name, each.chunks, each.parts, each.size, each.complete, each.first, each.last)
@@ -329,7 +361,7 @@ class TaskTracker:
     def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
         if exchange.binding is _WEBHOOK:  # the receiver is not the agent: the task id determines the agent
-            agent = self._owners.get(frame.task_id, agent)
+            agent = self._owners.get(frame.task_id) or self._former_owners.get(frame.task_id, agent)
         record = self._records.get((agent, frame.task_id))
         if record is None:
             record = _TaskRecord(agent, frame.task_id, first=frame.at)
@@ -383,7 +415,7 @@ class TaskTracker:
             record.last = frame.at
         if exchange.tenant and not record.tenant:
             record.tenant = exchange.tenant
-        if exchange.id not in record.exchanges:
+        if record.count_shown(exchange.id) is None:
             self._add_exchange(record, exchange, from_agent)
         if not record.is_changed:
             record.is_changed = True
@@ -392,30 +424,28 @@ class TaskTracker:
             self._store_record(key, record)
 
     def _add_exchange(self, record: _TaskRecord, exchange: TaskExchangeView, from_agent: bool) -> None:
-        record.exchanges[exchange.id] = -1
+        record.set_shown(exchange.id, -1)
         if from_agent and exchange.operation in _SENDING_OPERATIONS:
             # The message that created the task had no task id, so it is counted here.
             record.messages += exchange.requests
-        if len(record.exchanges) > MAX_EXCHANGES:
-            oldest = next(iter(record.exchanges))
-            del record.exchanges[oldest]
+        if (oldest := record.drop_oldest_exchange()) is not None:
             self._steady.pop(oldest, None)
 
     def _store_record(self, key: TaskKey, record: _TaskRecord) -> None:
-        """Store the record as the most recently touched, and drop the longest idle task if there are too many."""
+        """Store the record as the most recently touched, and drop the longest idle tasks if there are too many."""
         self._records.pop(key, None)
         self._records[key] = record
         self._owners[record.task_id] = record.agent
-        if len(self._records) > self._max_tasks:
-            self._forget_task(next(iter(self._records)))
+        for oldest in keys_to_evict(self._records, self._max_tasks):
+            self._forget_task(oldest)
 
     def _file_if_finished(self, key: TaskKey, record: _TaskRecord) -> None:
         """File the record as the most recent finished task if it is finished; its changes have been reported."""
         self._finished.pop(key, None)
         if record.states and record.states[-1][1] in _TERMINAL_STATES and key in self._records:
             self._finished[key] = None
-            if len(self._finished) > self._max_finished:
-                self._forget_task(next(iter(self._finished)))
+            for oldest in keys_to_evict(self._finished, self._max_finished):
+                self._forget_task(oldest)
 
     def _forget_task(self, key: TaskKey) -> None:
         """Stop following a task. Its agent stays known for a while, because a push may be late."""
@@ -424,18 +454,11 @@ class TaskTracker:
         self._steady.clear()
         agent, task_id = key
         if self._owners.get(task_id) == agent:
-            self._owners[task_id] = self._owners.pop(task_id)
-            if len(self._owners) > len(self._records) + MAX_OWNERS:
-                self._forget_oldest_owner()
-
-    def _forget_oldest_owner(self) -> None:
-        """Forget the agent of the task forgotten first; entries of tasks that are followed move to the end."""
-        while True:
-            task_id, agent = next(iter(self._owners.items()))
             del self._owners[task_id]
-            if (agent, task_id) not in self._records:
-                return
-            self._owners[task_id] = agent
+            self._former_owners.pop(task_id, None)
+            self._former_owners[task_id] = agent
+            for oldest in keys_to_evict(self._former_owners, MAX_OWNERS):
+                del self._former_owners[oldest]
 
     @staticmethod
     def _count_message(record: _TaskRecord, frame: Frame) -> None:
@@ -469,30 +492,32 @@ def _apply_timeline(numbers: TaskGenerations, frame: Frame, exchange: TaskExchan
 
 def _apply_state(record: _TaskRecord, frame: Frame, exchange: TaskExchangeView) -> None:
     """Record a change of state, unless this stream only repeats a state that another one has shown in the meantime."""
-    states, shown = record.states, record.exchanges
+    states = record.states
     if not states:
-        record.states, shown[exchange.id] = ((frame.at, frame.state),), 0
+        record.states = ((frame.at, frame.state),)
+        record.set_shown(exchange.id, 0)
         return
-    if states[-1][1] == frame.state and shown[exchange.id] == len(states) - 1 + record.dropped:
+    if states[-1][1] == frame.state and record.count_shown(exchange.id) == len(states) - 1 + record.dropped:
         return
     here = _find_shown_state(record, exchange.id)
     if not 0 <= here < len(states):
         here = max((index for index, (at, _) in enumerate(states) if at <= exchange.started), default=0)
     for index in range(here, len(states)):
         if states[index][1] == frame.state:
-            shown[exchange.id] = index + record.dropped
+            record.set_shown(exchange.id, index + record.dropped)
             return
     states += ((frame.at, frame.state),)
     if len(states) > MAX_STATES:
         states = states[1:]
         record.dropped += 1
-    record.states, shown[exchange.id] = states, len(states) - 1 + record.dropped
+    record.states = states
+    record.set_shown(exchange.id, len(states) - 1 + record.dropped)
 
 
 def _find_shown_state(track: _TaskRecord, exchange: int) -> int:
     """Return the index in `states` up to which this exchange has shown the task, or -1 if it has shown none."""
-    count = track.exchanges.get(exchange, -1)
-    return max(0, count - track.dropped) if count >= 0 else -1
+    count = track.count_shown(exchange)
+    return -1 if count is None or count < 0 else max(0, count - track.dropped)
 
 
 def _last_shown_state(record: _TaskRecord, exchange: int) -> int:

@@ -16,6 +16,7 @@ import msgspec
 
 from a2a_proxy.model.card_signature import CardSignature
 from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Connection, ConnectionTls, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import EventKind, Frame
@@ -225,9 +226,9 @@ class Redactor:
             return known[1]
         clean = self._redact_exchange(exchange)
         if exchange.closed:
-            if len(self._ended) >= _CACHED:
-                del self._ended[next(iter(self._ended))]
             self._ended[exchange.id] = exchange, clean, self._scrub.seen.change_count
+            for oldest in keys_to_evict(self._ended, _CACHED):
+                del self._ended[oldest]
         return clean
 
     def _redact_exchange(self, exchange: Exchange) -> Exchange:
@@ -461,8 +462,8 @@ class Redactor:
 
     def _learn_heads(self, exchange: Heads) -> _TaughtHeads:
         """Learn the secrets of the heads before the body, which may repeat them."""
-        if len(self._taught) >= _CACHED:
-            del self._taught[next(iter(self._taught))]
+        for oldest in keys_to_evict(self._taught, _CACHED):
+            del self._taught[oldest]
         request, response = exchange.request_headers, exchange.response_headers
         clean = self._redact_headers(request), self._redact_headers(response)
         self.redact_text(exchange.target)

@@ -1,8 +1,8 @@
 """One relayed connection: the client leg and the agent leg. Bytes are forwarded first and captured second.
 
 Parses nothing, except that it checks whether the client's bytes begin with the HTTP/2 preface, with a TLS handshake or
-with a request for a forward proxy. Where traffic is edited, an editor (`edits`) is between the two legs; the captured
-copy still holds the bytes that each peer sent.
+with a request for a forward proxy, and whether those of an agent that sends first may be HTTP/2. Where traffic is
+edited, an editor (`edits`) is between the two legs; the captured copy still holds the bytes that each peer sent.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ The scanner here finds the end; httptools parses the bytes before it and never r
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import httptools
 import msgspec
@@ -23,6 +24,11 @@ MIN_SNIFFED = 8
 MAX_METHOD_LENGTH = 24
 """Longest method that is accepted, bytes."""
 
+_MAX_CACHED_SIZE = 4096
+"""Longest head whose result is kept, bytes: successive calls of a client, and answers within a second, have equal
+heads."""
+_CACHED_HEADS = 256
+
 _METHOD_PATTERN = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _REQUEST_LINE_PATTERN = re.compile(
     rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+) +([^\x00-\x20\x7f]+) +HTTP/(1\.[01])[ \t]*\r?(?=\n)"
@@ -35,7 +41,7 @@ class HeadError(Exception):
 
 
 class ParsedHead(msgspec.Struct):
-    """One head, with the fields that determine its body."""
+    """One head, with the fields that determine its body. Equal heads share one: do not change it."""
 
     headers: Headers
     version: str
@@ -184,6 +190,10 @@ def _pick_framing_fields(collector: _HeadCollector, parsed: ParsedHead) -> Parse
 
 def parse_request(head: bytes) -> ParsedHead:
     """Parse a request head, including its empty line. Raises `HeadError`."""
+    return _parse_short_request(head) if len(head) <= _MAX_CACHED_SIZE else _parse_request_head(head)
+
+
+def _parse_request_head(head: bytes) -> ParsedHead:
     collector = _HeadCollector()
     parser = httptools.HttpRequestParser(collector)
     complaint = _feed_head(parser, collector, head, lenient=False)
@@ -195,6 +205,9 @@ def parse_request(head: bytes) -> ParsedHead:
     return _pick_framing_fields(
         collector, ParsedHead((), version, [], [], method=parser.get_method(), target=collector.target)
     )
+
+
+_parse_short_request = lru_cache(_CACHED_HEADS)(_parse_request_head)
 
 
 def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
@@ -222,6 +235,10 @@ def _parse_request_leniently(head: bytes, complaint: str) -> ParsedHead:
 
 def parse_response(head: bytes) -> ParsedHead:
     """Parse a response head, including its empty line. Raises `HeadError`."""
+    return _parse_short_response(head) if len(head) <= _MAX_CACHED_SIZE else _parse_response_head(head)
+
+
+def _parse_response_head(head: bytes) -> ParsedHead:
     collector = _HeadCollector()
     parser = httptools.HttpResponseParser(collector)
     complaint = _feed_head(parser, collector, head, lenient=False)
@@ -238,6 +255,9 @@ def parse_response(head: bytes) -> ParsedHead:
     status = parser.get_status_code()
     parsed = ParsedHead((), version, [], [], status=status, reason=collector.reason, leniency=what, complaint=complaint)
     return _pick_framing_fields(collector, parsed)
+
+
+_parse_short_response = lru_cache(_CACHED_HEADS)(_parse_response_head)
 
 
 def parse_trailers(block: bytes) -> ParsedHead:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from http import HTTPStatus
 
 import msgspec
@@ -46,6 +47,7 @@ def is_text(headers: Headers) -> bool:
     )
 
 
+@lru_cache(256)
 def may_carry_a2a(headers: Headers) -> bool:
     """Whether the body may contain A2A: JSON, events, or no content type at all."""
     kind = header_value(headers, b"content-type").lower()

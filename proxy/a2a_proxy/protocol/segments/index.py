@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.protocol.segments.call_chain import ChainStep, append_step, span_of, trace_of
 from a2a_proxy.protocol.segments.state import ConversationState, OpenExchange
 
@@ -168,5 +169,5 @@ def _plain_chains(chains: dict[str, list[ChainStep]]) -> list[Any]:
 
 
 def _drop_oldest(chains: dict[str, list[ChainStep]], limit: int) -> None:
-    if len(chains) > limit:
-        del chains[next(iter(chains))]
+    for name in keys_to_evict(chains, limit):
+        del chains[name]

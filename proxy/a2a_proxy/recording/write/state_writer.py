@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.observation import Changes
@@ -191,8 +192,8 @@ class StateWriter:
             known = (heads, self._blocks.store_bytes(pack_headers(heads)))
         if not value.closed:
             self._heads[value.id] = known
-            if len(self._heads) > _MAX_CACHED_ROWS:
-                del self._heads[next(iter(self._heads))]
+            for oldest in keys_to_evict(self._heads, _MAX_CACHED_ROWS):
+                del self._heads[oldest]
         return known[1]
 
     def _write_task(self, value: Task) -> None:
@@ -205,8 +206,8 @@ class StateWriter:
         if changed or (known is not None and len(known.artifacts) > len(value.artifacts)):
             self._write_artifacts(value, changed)
         self._tasks[name] = value
-        if len(self._tasks) > _MAX_CACHED_ROWS:
-            del self._tasks[next(iter(self._tasks))]
+        for oldest in keys_to_evict(self._tasks, _MAX_CACHED_ROWS):
+            del self._tasks[oldest]
 
     def _read_task(self, value: Task) -> Task | None:
         """Return this task as stored in the file, or None."""

@@ -6,6 +6,8 @@ Each flag is a very cheap test that is true whenever a rule might find something
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.protocol.schema import is_protobuf
@@ -63,6 +65,7 @@ def may_have_push_config(payload: bytes) -> bool:
     return b"://" in payload or b":\\/\\/" in payload
 
 
+@lru_cache(256)
 def may_have_extensions(headers: Headers) -> bool:
     """Whether a header field may be an extensions field."""
     return any(name[-11:].lower() == b"-extensions" for name, _ in headers)

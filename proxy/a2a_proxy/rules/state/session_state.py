@@ -11,6 +11,7 @@ from zlib import crc32
 import msgspec
 
 from a2a_proxy.model.event import TaskState
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
@@ -301,29 +302,27 @@ class SessionState:
         if creates and record.request_snapshot is not None and not record.request_snapshot.task_id:
             task.created_by, task.made_by = record.id, _hash_message_id(record.request_snapshot.message_id)
         self.owners[task.task_id] = task.agent
-        if len(self.tasks) >= self._max_tasks:
-            self._drop_task(*next(iter(self.tasks)))
+        for oldest in keys_to_evict(self.tasks, self._max_tasks - 1):
+            self._drop_task(*oldest)
             self.is_complete = False
         return task
 
     def _retire_task(self, task: TaskRecord) -> None:
-        """If the task is finished, keep it among the limited number of finished tasks and drop the oldest."""
+        """If the task is finished, keep it among the limited number of finished tasks and drop the oldest ones."""
         if not task.terminal or task.streams:
             return
         key = (task.agent, task.task_id)
         self._finished_tasks.pop(key, None)
         self._finished_tasks[key] = None
-        if len(self._finished_tasks) <= self._max_finished:
-            return
-        oldest = next(iter(self._finished_tasks))
-        del self._finished_tasks[oldest]
-        found = self.tasks.get(oldest)
-        if found is not None and found.terminal and not found.streams:  # it may have been continued since
-            self._drop_task(*oldest)
-            self._forgotten_tasks[_hash_task_key(*oldest)] = None
-            if len(self._forgotten_tasks) > self._max_tasks:
-                del self._forgotten_tasks[next(iter(self._forgotten_tasks))]
-                self.is_complete = False
+        for oldest in keys_to_evict(self._finished_tasks, self._max_finished):
+            del self._finished_tasks[oldest]
+            found = self.tasks.get(oldest)
+            if found is not None and found.terminal and not found.streams:  # it may have been continued since
+                self._drop_task(*oldest)
+                self._forgotten_tasks[_hash_task_key(*oldest)] = None
+        for forgotten in keys_to_evict(self._forgotten_tasks, self._max_tasks):
+            del self._forgotten_tasks[forgotten]
+            self.is_complete = False
 
     def _drop_task(self, agent: str, task_id: str) -> None:
         del self.tasks[agent, task_id]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.rules.context import RuleContext
@@ -59,8 +60,8 @@ def _check_sent_message(context: RuleContext, frame: Frame) -> Iterable[RuleFind
     known: dict[str, Any] = context.session.notes.setdefault("sent", {})
     before = known.pop(key, None)
     known[key] = {"digest": digest, "exchange": record.id, "connection": record.connection, "task": ""}
-    if len(known) > _MAX_MESSAGES:
-        del known[next(iter(known))]
+    for oldest in keys_to_evict(known, _MAX_MESSAGES):
+        del known[oldest]
     notes = record.writable_notes()
     notes["sent"] = key
     if before is None or before["exchange"] == record.id or not digest:
