@@ -207,6 +207,8 @@ class TaskTracker:
         """Keys of the finished tasks, in the same order."""
         self._owners: dict[str, str] = {}
         """Task id -> the last agent seen with it, for webhooks."""
+        self._former_owners: dict[str, str] = {}
+        """The same for tasks that are no longer followed, the longest forgotten first."""
         self._changed: dict[TaskKey, _TaskRecord] = {}
         self._healed: list[tuple[str, MissedGenerations]] = []
         self._steady: dict[int, _SteadyTask] = {}
@@ -359,7 +361,7 @@ class TaskTracker:
     def _apply_response(self, frame: Frame, exchange: TaskExchangeView) -> None:
         agent = exchange.agent
         if exchange.binding is _WEBHOOK:  # the receiver is not the agent: the task id determines the agent
-            agent = self._owners.get(frame.task_id, agent)
+            agent = self._owners.get(frame.task_id) or self._former_owners.get(frame.task_id, agent)
         record = self._records.get((agent, frame.task_id))
         if record is None:
             record = _TaskRecord(agent, frame.task_id, first=frame.at)
@@ -452,18 +454,11 @@ class TaskTracker:
         self._steady.clear()
         agent, task_id = key
         if self._owners.get(task_id) == agent:
-            self._owners[task_id] = self._owners.pop(task_id)
-            if len(self._owners) > len(self._records) + MAX_OWNERS:
-                self._forget_oldest_owner()
-
-    def _forget_oldest_owner(self) -> None:
-        """Forget the agent of the task forgotten first; entries of tasks that are followed move to the end."""
-        while True:
-            task_id, agent = next(iter(self._owners.items()))
             del self._owners[task_id]
-            if (agent, task_id) not in self._records:
-                return
-            self._owners[task_id] = agent
+            self._former_owners.pop(task_id, None)
+            self._former_owners[task_id] = agent
+            for oldest in keys_to_evict(self._former_owners, MAX_OWNERS):
+                del self._former_owners[oldest]
 
     @staticmethod
     def _count_message(record: _TaskRecord, frame: Frame) -> None:
