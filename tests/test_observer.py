@@ -467,6 +467,21 @@ def test_undecodable_bytes_of_a_delivery_are_their_sender_s(
     assert [each.evidence["actor"] for each in found] == [actor]
 
 
+def test_a_call_with_an_unreadable_response_ends_with_its_connection() -> None:
+    """It does not stay open, which the recording would show as live for ever."""
+    observer, out = fresh(), list[Observation]()
+    observer.feed(
+        Chunk(9, ChunkKind.OPEN, TO_AGENT, START, msgspec.json.encode(ConnectionFacts("c:1", "p:2", "a:3"))), out
+    )
+    observer.feed(Chunk(9, ChunkKind.DATA, TO_AGENT, START + 1, b"GET /v1/card HTTP/1.1\r\nHost: a\r\n\r\n"), out)
+    observer.feed(Chunk(9, ChunkKind.DATA, TO_CLIENT, START + 2, b"<!DOCTYPE html>\r\n"), out)
+    observer.feed(Chunk(9, ChunkKind.EOF, TO_CLIENT, START + 3), out)
+    observer.feed(Chunk(9, ChunkKind.CLOSED, TO_AGENT, START + 4), out)
+    (call,) = observer.pop_changes().exchanges
+    assert (call.how, call.closed) == ("connection lost", START + 4)
+    assert [each.rule for each in out if isinstance(each, Finding)] == ["UNDECODABLE"]
+
+
 @pytest.mark.parametrize("deliverer", ["agent:8000", ""])
 def test_a_delivery_before_the_answer_belongs_to_its_agent(deliverer: str) -> None:
     """The task has one row, and one record of the rules, if the connection names the agent that delivers."""

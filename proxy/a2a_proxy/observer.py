@@ -401,6 +401,8 @@ class Observer:
         connection.closed = chunk.at
         connection.how = connection.how or "closed"
         self._cut_open_streams(connection, chunk.at, "proxy stopped", out)
+        connection.conversation.close_calls(chunk.at)
+        self._take_conversation(connection, [], out)
         del self._connections[chunk.connection]
         self._changed_connections.discard(chunk.connection)
         self._closed_connections.append(connection)

@@ -57,6 +57,16 @@ async def test_pages_fit_and_load_nothing_from_elsewhere(address: str) -> None:
         assert {each for each in page.requests if not each.startswith((address, "data:"))} == set()
 
 
+async def test_a_table_of_tests_fits(address: str) -> None:
+    """The names of tests are long, and are broken at the ends of their words."""
+    async with browsing() as browser:
+        page = await browser.page()
+        await page.resize(1280, 844)
+        await open_page(page, f"{address}/promises.html", "light")
+        table = "document.querySelector('.md-typeset__scrollwrap')"
+        assert await page.run(f"{table}.scrollWidth <= {table}.clientWidth")
+
+
 async def test_pictures_follow_the_colours(address: str) -> None:
     async with browsing() as browser:
         page = await browser.page()

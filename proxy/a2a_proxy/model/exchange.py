@@ -136,9 +136,9 @@ class Exchange(msgspec.Struct, frozen=True):
     """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty without an error."""
     how: str = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
-    (its bytes were not captured), `proxy stopped`, `proxy killed`, `refused`, `cut by --fault`; empty while open.
-    With stdio also `agent exited` (its process ended, and not because its client closed it), `id used again`, and
-    `forgotten` (too many exchanges were open)."""
+    (its bytes were not captured, or cannot be decoded), `proxy stopped`, `proxy killed`, `refused`, `cut by --fault`;
+    empty while open. With stdio also `agent exited` (its process ended, and not because its client closed it),
+    `id used again`, and `forgotten` (too many exchanges were open)."""
     half_close: str = ""
     """Which direction ended first: `client` or `agent`."""
     task_id: str = ""

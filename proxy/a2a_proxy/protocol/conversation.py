@@ -110,6 +110,16 @@ class ConnectionConversation:
             call.end_by_fault(note, at, out)
             self._link.ours = False
 
+    def close_calls(self, at: int) -> None:
+        """Close the open calls at `at` (ns), the end of the connection: their ends were in bytes that cannot be
+        decoded."""
+        for call in self._calls.values():
+            if not call.exchange.closed:
+                call.close(at, "connection lost")
+                call.mark_changed()
+        self._calls.clear()
+        self._answered.clear()
+
     def _read_other_event(self, event: WireEvent, out: list[Frame | Finding]) -> None:
         """Handle any event except body bytes."""
         if type(event) is Control:

@@ -35,6 +35,7 @@ PICTURES = ROOT / "tests/inspect/pictures"
 
 _LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?\)")
 _SCREEN = re.compile(r"<!-- screen: ([\w-]+): (.+?) -->")
+_TEST_NAME, _PART_OF_NAME = re.compile(r"(?<=<code>)tests/[^<]+(?=</code>)"), re.compile(r"::|[/_]")
 _ESCAPED_PIPE = re.compile(r"`[^`\n]*\\\|[^`\n]*`")
 
 
@@ -73,6 +74,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     markdown = _SCREEN.sub(screen, markdown)
     # In a table `\|` is a bar also within code; Python-Markdown shows the backslash.
     return _ESCAPED_PIPE.sub(lambda found: found[0].replace(r"\|", "|"), markdown)
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Return the page with places where the long names of tests may be broken; one name would fill a table."""
+    return _TEST_NAME.sub(lambda found: _PART_OF_NAME.sub(r"\g<0><wbr>", found[0]), html)
 
 
 def _path_in_repository(uri: str) -> str:

@@ -87,12 +87,17 @@ def test_the_action_calls_existing_commands(given: dict[str, str], code: int, tm
 
 @pytest.mark.parametrize("given", ["", "some/where"])
 def test_the_action_installs_its_own_version(given: str, tmp_path: Path) -> None:
-    """The program of the version of the action, or the requested one."""
-    pip = tmp_path / "bin" / "python3"
-    pip.parent.mkdir()
-    pip.write_text('#!/bin/sh\nprintf %s "$5" > asked\n')
-    pip.chmod(0o755)
-    assert called(tmp_path, steps("Install")["run"], PACKAGE=given, GITHUB_ACTION_PATH=str(ACTION.parent))[1] == 0
+    """The program of the version of the action, or the requested one, into an environment that the check uses."""
+    python, venv = tmp_path / "bin" / "python3", tmp_path / "a2a-check-venv"
+    python.parent.mkdir()
+    python.write_text(
+        '#!/bin/sh\n[ "$2" = venv ] && mkdir -p "$3/bin" && exec cp "$0" "$3/bin"\nprintf %s "$5" > asked\n'
+    )
+    python.chmod(0o755)
+    environ = {"PACKAGE": given, "GITHUB_ACTION_PATH": str(ACTION.parent), "VENV": str(venv)}
+    assert called(tmp_path, steps("Install")["run"], **environ)[1] == 0
+    assert (venv / "bin/python3").is_file()
+    assert steps("Install")["env"]["VENV"] == steps("Check")["env"]["VENV"]
     asked = (tmp_path / "asked").read_text()
     assert (Path(asked).resolve() == ROOT) if not given else (asked == given)
 
