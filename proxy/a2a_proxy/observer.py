@@ -451,7 +451,8 @@ class Observer:
         for start in range(0, len(items), _GROUP):
             self._deliver_group(items[start : start + _GROUP], out)
 
-    def _deliver_group(self, items: list[_Emitted], out: list[Observation]) -> None:
+    @staticmethod
+    def _view_items(items: list[_Emitted]) -> list[_View]:
         views: list[_View] = []
         number, view = 0, _NO_VIEW
         for connection, each in items:
@@ -468,6 +469,10 @@ class Observer:
                 views.append((exchange, checks, update, read_strings(each, update)))
             else:
                 views.append(view)
+        return views
+
+    def _deliver_group(self, items: list[_Emitted], out: list[Observation]) -> None:
+        views = self._view_items(items)
         redact, rules, held = self._redactor, self._rules, self._held_for_rules
         redact_frame, apply_to_task, apply_to_segments = (
             redact.redact_frame,
