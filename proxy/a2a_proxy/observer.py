@@ -40,18 +40,23 @@ from a2a_proxy.rules.run.gate import Checks, check_payload, checks_for, read_str
 from a2a_proxy.wire.connection import ConnectionDecoder
 from a2a_proxy.wire.stdio import StdioDecoder
 
-_OPEN, _DATA, _OURS = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS
+_OPEN, _DATA, _OURS, _TO_CLIENT = ChunkKind.OPEN, ChunkKind.DATA, ChunkKind.OURS, Direction.TO_CLIENT
 _TLS_REASON, _HANDSHAKE_FAILED = b"TLS ", b"TLS handshake failed: "
 """How the texts of RESET records begin that name a reason of TLS."""
 _INTERRUPTING_KINDS = frozenset({ChunkKind.EOF, ChunkKind.RESET, ChunkKind.LOST})
 _CARD_EVENT, _STATUS, _EVENT = EventKind.CARD, EventKind.STATUS, FrameKind.EVENT
 """Bound here because looking up `EventKind.CARD` for each frame costs 0.1 us (CPython 3.11)."""
-_REDACTION_GROUP = 8
-"""Frames whose payloads are searched for secrets in one pass."""
+_GROUP = 8
+"""Frames that are delivered together: their payloads are searched for secrets in one pass."""
 _OWN_ANSWER = -1
 """The place of a fault that made the proxy respond: it concerns the next frame of the proxy."""
 _MAX_MARKS = 10_000
 """Faults of one connection whose events have not been decoded; the oldest is forgotten first."""
+
+
+_View = tuple[ExchangeState | None, Checks, GateResult | None, tuple[bytes, ...] | None]
+"""The exchange of a frame, its payload checks, their result for a status update, and the strings of such an update."""
+_NO_VIEW: _View = (None, NO_CHECKS, None, None)
 
 
 class _EditRecord(msgspec.Struct, frozen=True):
@@ -178,32 +183,36 @@ class _RedactedSource:
     """Redacted facts about one connection, for the rules."""
 
     def __init__(self, connection: _ObservedConnection, redactor: Redactor) -> None:
-        self._connection = connection
+        self.connection = connection
         self._redactor = redactor
 
     def get_exchange(self, number: int) -> Exchange:
         """Return the current state of the exchange, redacted."""
-        found = self._connection.conversation.find_exchange(number)
+        found = self.connection.conversation.find_exchange(number)
         assert found is not None
         return self._redactor.redact_exchange(found.snapshot())
 
     def call_of(self, number: int) -> tuple[Binding, str, int]:
         """Return the exchange's binding, operation and start time (ns)."""
-        found = self._connection.conversation.find_exchange(number)
+        found = self.connection.conversation.find_exchange(number)
         assert found is not None
         return found.binding, found.operation, found.started
 
     def closed_at(self, number: int) -> int:
         """Return the time the exchange closed, ns; 0 while it is open."""
-        found = self._connection.conversation.find_exchange(number)
+        found = self.connection.conversation.find_exchange(number)
         return found.closed if found is not None else 0
 
     def get_facts(self, connection: int) -> ConnectionFacts:  # noqa: ARG002 - there is only one
         """Return the addresses of the connection, redacted."""
-        facts, text = self._connection.facts, self._redactor.redact_text
+        facts, text = self.connection.facts, self._redactor.redact_text
         addresses = text(facts.client), text(facts.listen), text(facts.upstream)
         process, deliverer = self._redactor.redact_process(facts.client_process), text(facts.deliverer)
         return ConnectionFacts(*addresses, facts.transport, process, deliverer=deliverer)
+
+
+_Emitted = tuple[_ObservedConnection, Frame | Finding | ExchangeState]
+"""A frame or a finding of a conversation, or an exchange that has ended."""
 
 
 class Observer:
@@ -230,6 +239,10 @@ class Observer:
         self.tasks = TaskTracker()
         self._segments = SegmentTracker(redactor.redact_text)
         self._rules = Engine() if rules is None else rules
+        self._undelivered: list[_Emitted] = []
+        """What conversations have emitted and was not delivered, in order."""
+        self._collects = False
+        """Whether the frames of the current chunk are delivered together with those of the next one."""
         self._held_for_rules: list[FrameOrEnd] | None = None
         """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules see each one at
         once."""
@@ -249,6 +262,11 @@ class Observer:
 
     def _decode_chunk(self, chunk: Chunk, out: list[Observation]) -> None:
         kind = chunk.kind
+        # Frames are applied with the state of their exchange as it is then: all events of an agent may be decoded by
+        # then, but nothing of a client that followed them.
+        self._collects = self._held_for_rules is not None and kind is _DATA and chunk.direction is _TO_CLIENT
+        if self._undelivered and not self._collects:
+            self._deliver(out)
         if not chunk.connection:
             self._apply_session_record(chunk, out)
             return
@@ -413,83 +431,92 @@ class Observer:
     def _take_conversation(
         self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
     ) -> None:
-        """Deliver frames of a conversation, and the exchanges that have ended."""
-        if frames:
-            self._deliver_frames(connection, frames, out)
+        """Deliver frames of a conversation, and the exchanges that have ended; later, if more is collected first."""
+        undelivered = self._undelivered
+        for frame in frames:
+            undelivered.append((connection, frame))
         for exchange in connection.conversation.pop_closed_exchanges():
-            over = self._redactor.redact_exchange(exchange.snapshot())
-            if self._held_for_rules is None:
-                self._rules.on_exchange_closed(over, out)
-            else:
-                self._held_for_rules.append(over)
+            undelivered.append((connection, exchange))
+        if not self._collects or len(undelivered) >= _GROUP:
+            self._deliver(out)
 
-    def _deliver_frames(
-        self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
-    ) -> None:
-        """Redact the frames, apply them to tasks and segments, judge them and append them to `out`, in small groups.
+    def _deliver(self, out: list[Observation]) -> None:
+        """Redact what conversations have emitted, apply it to tasks and segments, judge it and append it to `out`, in
+        small groups.
 
         No code after this sees a secret. Frames that follow one with a secret in the same group are examined singly.
         Status updates, the most common frames, are decoded once, for redaction and for the rules.
         """
-        for start in range(0, len(frames), _REDACTION_GROUP):
-            self._deliver_group(connection, frames[start : start + _REDACTION_GROUP], out)
+        items, self._undelivered = self._undelivered, []
+        for start in range(0, len(items), _GROUP):
+            self._deliver_group(items[start : start + _GROUP], out)
 
-    def _deliver_group(
-        self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]
-    ) -> None:
-        redact, rules = self._redactor, self._rules
+    def _deliver_group(self, items: list[_Emitted], out: list[Observation]) -> None:
+        views: list[_View] = []
+        number, view = 0, _NO_VIEW
+        for connection, each in items:
+            if type(each) is not Frame:
+                views.append(_NO_VIEW)
+                continue
+            if each.exchange != number:
+                number = each.exchange
+                exchange = connection.conversation.find_exchange(number) if number else None
+                view = (exchange, checks_for(exchange), None, None) if exchange is not None else _NO_VIEW
+            exchange, checks, _, _ = view
+            if exchange is not None and each.kind is _EVENT and each.event is _STATUS:
+                update = check_payload(each, exchange, checks)
+                views.append((exchange, checks, update, read_strings(each, update)))
+            else:
+                views.append(view)
+        redact, rules, held = self._redactor, self._rules, self._held_for_rules
         redact_frame, apply_to_task, apply_to_segments = (
             redact.redact_frame,
             self.tasks.apply_frame,
             self._segments.apply_frame,
         )
-        held, forwarded, client, ports = (
-            self._held_for_rules,
-            connection.facts.forwarded,
-            connection.facts.client,
-            connection.client_ports,
-        )
-        changed, find_exchange = connection.conversation.changed_exchanges, connection.conversation.find_exchange
-        source, number, exchange, checks = _RedactedSource(connection, redact), 0, None, NO_CHECKS
-        views: list[tuple[ExchangeState | None, Checks, GateResult | None]] = []
-        strings: list[tuple[bytes, ...] | None] = []
-        for frame in frames:
-            if frame.exchange != number:
-                number = frame.exchange
-                exchange = (changed.get(number) or find_exchange(number)) if number else None
-                checks = checks_for(exchange) if exchange is not None else NO_CHECKS
-            if exchange is not None and type(frame) is Frame and frame.kind is _EVENT and frame.event is _STATUS:
-                update = check_payload(frame, exchange, checks)
-                views.append((exchange, checks, update))
-                strings.append(read_strings(frame, update))
-            else:
-                views.append((exchange, checks, None))
-                strings.append(None)
-        sieved = redact.sieve_frames(frames, strings)
-        for frame, (exchange, checks, checked), known in zip(frames, views, strings, strict=True):
-            if type(frame) is not Frame:
-                out.append(redact.redact_finding(frame))  # type: ignore[arg-type]
-                continue
-            if connection.marks:
-                frame = connection.mark_frame(frame)
-            raw = frame
-            if frame.event is _CARD_EVENT:
-                if exchange is not None and not frame.ours:
-                    exchange.card_signatures = self.card_verifier.read_frame(frame, exchange.binding)
-                if isinstance(card := decode_payload(frame.payload, frame.schema), dict):
-                    redact.learn_card(card)
-            frame = redact_frame(frame, exchange, sieved, known)
-            if exchange is not None:
-                if forwarded and exchange.binding is Binding.OTHER:  # clients send all their HTTP to a forward proxy
-                    frame = withhold_payload(frame)
-                if frame.task_id:
-                    apply_to_task(frame, exchange)
-                apply_to_segments(frame, exchange, client, ports)
-            out.append(frame)
-            if held is None:
-                rules.on_frame(frame, source, out)
-            else:
-                held.append((frame, source, checked if frame is raw else None, checks))
+        sieved = redact.sieve_frames([each for _, each in items], [strings for _, _, _, strings in views])
+        source = None
+        for (connection, each), (exchange, checks, checked, strings) in zip(items, views, strict=True):
+            try:
+                if type(each) is not Frame:
+                    self._deliver_other(each, out)
+                    continue
+                frame = connection.mark_frame(each) if connection.marks else each
+                if frame.event is _CARD_EVENT:
+                    if exchange is not None and not frame.ours:
+                        exchange.card_signatures = self.card_verifier.read_frame(frame, exchange.binding)
+                    if isinstance(card := decode_payload(frame.payload, frame.schema), dict):
+                        redact.learn_card(card)
+                raw, frame = frame, redact_frame(frame, exchange, sieved, strings)
+                if exchange is not None:
+                    facts = connection.facts
+                    if facts.forwarded and exchange.binding is Binding.OTHER:
+                        frame = withhold_payload(frame)  # clients send all their HTTP to a forward proxy
+                    if frame.task_id:
+                        apply_to_task(frame, exchange)
+                    apply_to_segments(frame, exchange, facts.client, connection.client_ports)
+                out.append(frame)
+                if source is None or source.connection is not connection:
+                    source = _RedactedSource(connection, redact)
+                if held is None:
+                    rules.on_frame(frame, source, out)
+                else:
+                    held.append((frame, source, checked if frame is raw else None, checks))
+            except Exception as error:  # a bug costs one connection, not those whose frames follow
+                at = each.closed if isinstance(each, ExchangeState) else each.at
+                self.abandon_connection(connection.number, at, f"{type(error).__name__}: {error}"[:300], out)
+
+    def _deliver_other(self, each: Frame | Finding | ExchangeState, out: list[Observation]) -> None:
+        """Deliver a finding of the decoders, or the end of an exchange."""
+        if isinstance(each, Finding):
+            out.append(self._redactor.redact_finding(each))
+            return
+        assert isinstance(each, ExchangeState)
+        over = self._redactor.redact_exchange(each.snapshot())
+        if self._held_for_rules is None:
+            self._rules.on_exchange_closed(over, out)
+        else:
+            self._held_for_rules.append(over)
 
     def hold_rules(self) -> None:
         """Hold frames back from the rules until `judge_held` is called.
@@ -502,6 +529,8 @@ class Observer:
 
     def judge_held(self, out: list[Observation]) -> None:
         """Run the rules on the held frames. From now on the rules see each frame at once."""
+        self._collects = False
+        self._deliver(out)
         held, self._held_for_rules = self._held_for_rules, None
         if held:
             self._rules.judge_block(held, out)
@@ -594,6 +623,8 @@ class Observer:
 
     def abandon_connection(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
         """Make a connection opaque from here, with one finding: decoding it fails, or has killed the recorder."""
+        self._collects = False
+        self._deliver(out)
         if number in self._connections:
             try:
                 self._make_opaque(number, at, out)

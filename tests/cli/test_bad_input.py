@@ -100,6 +100,7 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         (("--listen", ":0", "--upstream", f"{UNKNOWN}:1"), f"cannot resolve upstream {UNKNOWN}:1"),
         (("--nonsense",), "no such option"),
         (("nonsense",), "no such command"),
+        (("help", "webhooks"), "no such command 'help'. The manual: a2a-inspect help webhooks"),
         ((*PAIR, "--log-format", "xml"), "'xml' is not one of"),
         (("demo", "--nonsense"), "no such option"),
         (("--quiet",), "--listen is missing"),

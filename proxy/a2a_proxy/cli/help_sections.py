@@ -49,6 +49,8 @@ class SectionedGroup(click.Group):
 
             close = get_close_matches(name, self.list_commands(ctx), cutoff=_MIN_LIKENESS)
             question = f". Did you mean {' or '.join(map(repr, close))}?" if close else ""
+            if name == "help":  # as in a2a-inspect, where it is a command
+                question = f". The manual: {' '.join(['a2a-inspect', *args])}"
             raise click.UsageError(f"No such command {name!r}{question}", ctx)
         return super().resolve_command(ctx, args)
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -62,11 +62,6 @@ class ConnectionConversation:
         """The calls of a stdio agent; None for other connections, whose calls have streams."""
         self._seq = 0
         """Number of frames of the connection itself."""
-
-    @property
-    def changed_exchanges(self) -> Mapping[int, ExchangeState]:
-        """The exchanges that changed since the last `pop_changed_exchanges`, by number."""
-        return self._link.touched
 
     @property
     def ours(self) -> bool:

@@ -115,8 +115,8 @@ class Redactor:
         """For tasks with many artifacts: the number of changes of the known secrets, the last artifacts seen, and the
         same without secrets."""
 
-    def sieve_frames(self, frames: Sequence[Frame | Finding], strings: Iterable[Strings | None] = repeat(None)) -> int:
-        """Test several frames at once for secrets, at half the cost of single tests.
+    def sieve_frames(self, frames: Sequence[object], strings: Iterable[Strings | None] = repeat(None)) -> int:
+        """Test several frames at once for secrets, at half the cost of single tests. Other objects are left out.
 
         `strings` has for each frame the strings of its payload apart from `task_id`, `context_id` and `rpc_id`, or None
         if they are not known, so that the whole payload is tested. The result is an argument for `redact_frame`, which

@@ -6,6 +6,7 @@ import contextlib
 import json
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -152,8 +153,12 @@ def test_the_request_is_edited_in_an_editor(
     assert send("3", record=kept, edit=True) == 0
     assert sent_call(kept)[1][0]["message"]["parts"][0]["text"] == "typed in an editor"
     script.write_text("import sys, os\nopen(sys.argv[1], 'w').write('{')\nos.utime(sys.argv[1], (2e9, 2e9))\n")
-    with pytest.raises(UserError, match="the edited request is not JSON"):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(UserError, match="the edited request is not JSON") as refused:
         send("3", edit=True)
+    (edit,) = tmp_path.glob("a2a-proxy-edit-*.json")  # nothing of it is lost
+    assert (edit.read_text(), edit.stat().st_mode & 0o777) == ("{", 0o600)
+    assert refused.value.hint.endswith(f"; your edit is kept; correct it there, and send it: --request {edit}")
     script.write_text("")
     with pytest.raises(UserError, match="the editor saved nothing"):
         send("3", edit=True)

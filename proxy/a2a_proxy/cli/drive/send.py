@@ -8,6 +8,7 @@ import json
 import os
 import re
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -129,21 +130,31 @@ def _load_call_plan(recording: Recording, row: ExchangeRow, options: SendOptions
 def _edit_call(step: PlannedCall, options: SendOptions) -> PlannedCall:
     """Return the call with the edits, or the same call if nothing changes. Raises UserError."""
     title = f"{step.place} {text.exchange_title(step.exchange)}"
+    if not options.assignments and not options.edit and options.request is None:
+        _refuse_labels(step, title)
+        return step
     recorded = decode_request(step)
-    edited = step
-    if options.assignments or options.edit or options.request is not None:
-        if recorded is None:
-            raise UserError(f"{title} is not an A2A request that can be edited", "leave out --set, --edit, --request")
-        request = _edit_request(recorded, options)
-        if request != recorded:
-            edited = _replace_request(step, request, options, title)
-    if labels := find_labels(edited):
+    if recorded is None:
+        raise UserError(f"{title} is not an A2A request that can be edited", "leave out --set, --edit, --request")
+    request = _edit_request(recorded, options)
+    if not options.edit:
+        return _replace_request(step, recorded, request, options, title)
+    saved = _open_editor(request)
+    try:
+        return _replace_request(step, recorded, _parse_request(saved, "the edited request"), options, title)
+    except UserError as wrong:
+        hint = f"{wrong.hint}; your edit is kept; correct it there, and send it: --request {_keep_edit(saved)}"
+        raise UserError(wrong.message, hint) from wrong
+
+
+def _refuse_labels(step: PlannedCall, title: str) -> None:
+    """Raise UserError if the request has labels in the place of secrets."""
+    if labels := find_labels(step):
         is_member = labels[0].startswith("$") and " of #" not in labels[0]
         raise UserError(
             f"{title} contains labels of secrets, not the secrets: {_name_places(labels)}",
             f"fill them: --set '{labels[0]}=SECRET'" if is_member else "choose another call: these cannot be filled",
         )
-    return edited
 
 
 def _edit_request(recorded: dict[str, Any], options: SendOptions) -> dict[str, Any]:
@@ -156,10 +167,10 @@ def _edit_request(recorded: dict[str, Any], options: SendOptions) -> dict[str, A
             raise UserError(
                 f"--set {format_path(each.path)}: {wrong}", "--edit opens the request in an editor"
             ) from wrong
-    return _open_editor(request) if options.edit else request
+    return request
 
 
-def _open_editor(request: dict[str, Any]) -> dict[str, Any]:
+def _open_editor(request: dict[str, Any]) -> str:
     """Return the request as saved in the user's editor. Raises UserError."""
     words = json.dumps(request, indent=2, ensure_ascii=False) + "\n"
     try:
@@ -170,7 +181,15 @@ def _open_editor(request: dict[str, Any]) -> dict[str, Any]:
         ) from wrong
     if saved is None:
         raise UserError("the editor saved nothing, so nothing was sent", "to send the call as it was, leave --edit out")
-    return _parse_request(saved, "the edited request")
+    return str(saved)
+
+
+def _keep_edit(saved: str) -> Path:
+    """Store an edit that was refused, readable by the user only, and return the file."""
+    handle, name = tempfile.mkstemp(prefix="a2a-proxy-edit-", suffix=".json")
+    with open(handle, "w", encoding="utf-8") as file:
+        file.write(saved)
+    return Path(name)
 
 
 def _read_request(path: Path) -> dict[str, Any]:
@@ -195,8 +214,14 @@ def _parse_request(data: str | bytes, name: str) -> dict[str, Any]:
     return value
 
 
-def _replace_request(step: PlannedCall, request: dict[str, Any], options: SendOptions, title: str) -> PlannedCall:
-    """Return the call with the edited request. Raises UserError if it is not valid, unless `--force` is given."""
+def _replace_request(
+    step: PlannedCall, recorded: dict[str, Any], request: dict[str, Any], options: SendOptions, title: str
+) -> PlannedCall:
+    """Return the call with the edited request. Raises UserError if it is not valid, unless `--force` is given, or has
+    labels in the place of secrets."""
+    if request == recorded:
+        _refuse_labels(step, title)
+        return step
     hint = "correct it (--edit shows its members), or send it anyway: --force"
     try:
         edited = replace_request(step, request, lenient=options.force)
@@ -205,6 +230,7 @@ def _replace_request(step: PlannedCall, request: dict[str, Any], options: SendOp
         raise UserError(f"the edited request of {title} cannot be encoded: {wrong}", hint) from wrong
     if not options.force and (faults := find_new_faults(step, edited)):
         raise UserError(f"the edited request of {title} is not valid: {_name_places(faults)}", hint)
+    _refuse_labels(edited, title)
     return edited
 
 
