@@ -2,8 +2,8 @@
 
 The journal is written as fast as the recorder reads it, so that it needs the space of a few segments. Prints the
 resident memory after each quarter of a million messages; ends with 1 if a message is missing, if the memory exceeds the
-limit, or if it grows after the first million. With `--open`, one message in 56 belongs to a call whose task never ends,
-and the memory grows with these tasks, up to the number that a recorder keeps.
+limit, or if it grows after the first million. With `--open`, calls create tasks that never end as well, 9 in 1,000
+messages, and the memory grows with these tasks, up to the number that a recorder keeps.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from a2a_proxy.capture.record_format import segment_numbers
 from a2a_proxy.model.chunk import ChunkKind, Direction
 
 LIMIT_MIB = 250.0
-MOST_GROWTH = 1.1
+MOST_GROWTH = 1.25
 """Largest memory after the first million messages, times that before."""
 _STEADY = 1_000_000
 _SAMPLE = 250_000
@@ -63,6 +63,8 @@ def measure(folder: Path, messages: int, *, with_open_tasks: bool) -> bool:
         opened = db.execute("SELECT count(*) FROM task WHERE state IN (1, 2)").fetchone()[0]
     print(f"{stored[0]:,} messages stored, {opened:,} open tasks; peak of the recorder {peak:.1f} MiB")
     is_flat = with_open_tasks or late <= MOST_GROWTH * early
+    if late:
+        print(f"after the first million messages {late:.1f} MiB, {late / early:.2f} times as much as before")
     return stored[0] >= messages and peak <= LIMIT_MIB and is_flat
 
 
