@@ -144,7 +144,7 @@ def type_of_response(context: RuleContext) -> Iterator[RuleFinding]:
 
 @rule(
     "A2A-HTTP-008",
-    "REST body is neither application/a2a+json nor application/json",
+    "Content type of a REST body is not application/a2a+json",
     Severity.WARNING,
     section="1.0 11.1",
     hook_points=(HookPoint.HEADS, HookPoint.ANSWER),
