@@ -198,6 +198,8 @@ def report(fuzz: Fuzz, seed: int) -> str:
                 told = "; ".join(f"{relay:.0f} {recorder:.0f}" for relay, recorder in points)
                 lines.append(f"  round {number} {name}: {told}")
     lines += [f"FAILED {failure.line(seed)[:2000]}" for failure in totals.failures[:20]]
+    counts = f"{totals.unequal:,} unequal, {totals.deaths:,} deaths, {len(totals.failures):,} failures"
+    lines += [f"{totals.connections:,} connections: {counts}"]
     return "\n".join(lines)
 
 
