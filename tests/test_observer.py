@@ -15,6 +15,7 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
+from a2a_proxy.protocol.task import TaskExchangeView, TaskTracker
 from a2a_proxy.redaction.labels import is_withheld
 from a2a_proxy.wire.connection import ConnectionDecoder
 from support_conversation import TO_AGENT, TO_CLIENT, Http, Script
@@ -265,6 +266,28 @@ def test_a_decoder_bug_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -> 
     assert [exchange.how for exchange in seen.exchanges.values()] == ["connection lost", "complete"]
 
 
+def test_a_bug_in_a_later_step_costs_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Frames of several connections are delivered together: those of the others are not lost."""
+    apply = TaskTracker.apply_frame
+
+    def apply_frame(self: TaskTracker, frame: Frame, exchange: TaskExchangeView) -> None:
+        if frame.task_id == "t-1":
+            raise RuntimeError("the tracker is wrong")
+        apply(self, frame, exchange)
+
+    monkeypatch.setattr(TaskTracker, "apply_frame", apply_frame)
+    observer, out = fresh(), list[Observation]()
+    observer.hold_rules()
+    for chunk in interleaved(scripted(streaming("t-1"), 1), scripted(streaming("t-2"), 2)):
+        observer.feed(chunk, out)
+    observer.judge_held(out)
+    findings = [each for each in out if of_decoders(each)]
+    assert {(each.connection, "the tracker is wrong" in each.summary) for each in findings} == {(1, True)}
+    expected = [each for each in observe(scripted(streaming("t-2"), 2)).out if isinstance(each, Frame)]
+    frames = [each for each in out if isinstance(each, Frame) and each.connection == 2]
+    assert [each.payload for each in frames] == [each.payload for each in expected]
+
+
 @pytest.mark.parametrize(
     ("first", "more", "words"),
     [
@@ -360,6 +383,17 @@ def test_secrets_leave_the_observer_as_labels() -> None:
     seen = observe(scripted(http.result({"message": {"messageId": "m", "parts": [{"text": f"key {secret}"}]}})))
     assert secret not in repr(seen)
     assert isinstance(fresh(), Observer)
+
+
+def test_an_ended_exchange_is_redacted_once_its_secret_is_known() -> None:
+    """Redacted at its end and stored later: another exchange may teach the secret in the meantime."""
+    secret = "kq7Zw3xTnB5vRj8m"
+    echo = Http().call("SendMessage", {"message": {}}, x_echo=secret).result({})
+    teach = Http().call("SendMessage", {"message": {}}, x_api_key=secret).result({})
+    observer, out = fresh(), list[Observation]()
+    for chunk in scripted(echo, 1) + scripted(teach, 2, START + 1_000_000):
+        observer.feed(chunk, out)
+    assert secret.encode() not in msgspec.msgpack.encode(observer.pop_changes())
 
 
 @pytest.mark.parametrize("forwarded", [False, True])

@@ -243,6 +243,8 @@ class Observer:
         """What conversations have emitted and was not delivered, in order."""
         self._collects = False
         """Whether the frames of the current chunk are delivered together with those of the next one."""
+        self._ended: dict[int, tuple[Exchange, Exchange, int]] = {}
+        """Exchanges that ended since the last `pop_changes`, the same redacted, and the redactor's `change_count`."""
         self._held_for_rules: list[FrameOrEnd] | None = None
         """Frames and closed exchanges that the rules have not seen yet, in order; None if the rules see each one at
         once."""
@@ -517,7 +519,9 @@ class Observer:
             out.append(self._redactor.redact_finding(each))
             return
         assert isinstance(each, ExchangeState)
-        over = self._redactor.redact_exchange(each.snapshot())
+        exchange = each.snapshot()
+        over = self._redactor.redact_exchange(exchange)
+        self._ended[each.id] = exchange, over, self._redactor.change_count
         if self._held_for_rules is None:
             self._rules.on_exchange_closed(over, out)
         else:
@@ -553,11 +557,12 @@ class Observer:
         cut, self._cut_exchanges = self._cut_exchanges, []
         redact = self._redactor
         segments, interruptions, handoffs = self._segments.pop_changes()
-        exchanges: list[Exchange] = [
-            redact.redact_exchange(e)
+        exchanges = [
+            self._redact_exchange(each)
             for connection in connections
-            for e in connection.conversation.pop_changed_exchanges()
+            for each in connection.conversation.pop_changed_exchanges()
         ]
+        self._ended.clear()
         return Changes(
             connections=[redact.redact_connection(line.snapshot()) for line in connections],
             exchanges=cut + exchanges,
@@ -567,6 +572,13 @@ class Observer:
             handoffs=handoffs,
             healed=[(redact.redact_text(task_id), missed) for task_id, missed in self.tasks.pop_healed_gaps()],
         )
+
+    def _redact_exchange(self, exchange: Exchange) -> Exchange:
+        """Redact an exchange that has changed; not again if it was redacted at its end."""
+        before, clean, count = self._ended.get(exchange.id, (None, exchange, 0))
+        if before == exchange and count == self._redactor.change_count:
+            return clean
+        return self._redactor.redact_exchange(exchange)
 
     def interrupt_session(self, at: int, out: list[Observation]) -> None:
         """End a session without an END record: the relay died.

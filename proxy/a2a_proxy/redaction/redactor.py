@@ -106,9 +106,6 @@ class Redactor:
         self._taught: dict[int, _TaughtHeads] = {}
         """The last heads of each exchange that have been searched for secrets, and the same without them."""
         self._heads: dict[Headers, Headers] = {}
-        self._ended: dict[int, tuple[Exchange, Exchange, int]] = {}
-        """Exchanges that have ended, the same without secrets, and the number of changes of the known secrets: the
-        recorder redacts each once for the rules and once for its row."""
         self._clean_texts: set[str] = {""}
         self._change_count = 0
         self._artifacts_of: dict[tuple[str, str], tuple[int, _Artifacts, _Artifacts]] = {}
@@ -221,17 +218,6 @@ class Redactor:
         """Return the exchange without secrets in headers, trailers, target, authority and error text."""
         if not self._enabled:
             return exchange
-        known = self._ended.pop(exchange.id, None)
-        if known is not None and known[2] == self._scrub.seen.change_count and known[0] == exchange:
-            return known[1]
-        clean = self._redact_exchange(exchange)
-        if exchange.closed:
-            self._ended[exchange.id] = exchange, clean, self._scrub.seen.change_count
-            for oldest in keys_to_evict(self._ended, _CACHED):
-                del self._ended[oldest]
-        return clean
-
-    def _redact_exchange(self, exchange: Exchange) -> Exchange:
         try:
             request, response = self._redact_heads(exchange)
             changes: dict[str, Any] = self._texts_of(exchange, _EXCHANGE_TEXTS)
@@ -382,6 +368,11 @@ class Redactor:
     def make_label(self, secret: bytes) -> bytes:
         """Return the label of a secret, as bytes."""
         return self._scrub.make_label(secret)
+
+    @property
+    def change_count(self) -> int:
+        """Number of changes of the known names and secrets: results from before the last one may contain a secret."""
+        return self._scrub.seen.change_count
 
     def save(self) -> dict[str, Any]:
         """Return the known names and secrets as plain values: only for the 0600 snapshot, never for a recording."""
