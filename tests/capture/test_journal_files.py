@@ -140,3 +140,9 @@ def test_space_of_deleted_segments_is_used_again(tmp_path: Path) -> None:
     assert segments.write([b"", b"", bytes(800)]) == 0
     assert segments.reason == "it has reached its limit of 1000 bytes"
     segments.close()
+
+
+def test_a_folder_that_is_deleted_meanwhile_has_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recorder that has finished deletes its journal while a reader waits for it."""
+    monkeypatch.setattr(Path, "is_dir", lambda _path: True)  # as it was a moment before
+    assert segment_numbers(tmp_path / "journal") == []

@@ -114,7 +114,10 @@ def segment_path(folder: Path, number: int) -> Path:
 
 def segment_numbers(folder: Path) -> list[int]:
     """Return the numbers of the existing journal files, in order."""
-    return sorted(int(path.stem) for path in folder.glob("*.a2aj") if path.stem.isdigit())
+    try:
+        return sorted(int(path.stem) for path in folder.iterdir() if path.suffix == ".a2aj" and path.stem.isdigit())
+    except FileNotFoundError:  # a recorder deletes its journal when it has finished
+        return []
 
 
 def bytes_after(folder: Path, position: Position) -> int:
