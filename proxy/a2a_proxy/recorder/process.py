@@ -306,9 +306,9 @@ class _RecorderLoop:
         If nothing was observed, the position moves only with `force`: reading such records again costs nothing.
         """
         changes = self._observer.pop_changes()
-        frames = [o for o in self._observations if type(o) is Frame]
-        findings = [o for o in self._observations if type(o) is Finding]
-        self._observations = []
+        observations, self._observations = self._observations, []
+        frames = [o for o in observations if type(o) is Frame]
+        findings = [o for o in observations if type(o) is Finding] if len(frames) < len(observations) else []
         position = self._pump.reader.position
         snapshot = self._save_snapshot(position, now) if self._is_snapshot_due(now) else None
         is_changed = bool(force or frames or findings or changes.connections or changes.tasks or snapshot)

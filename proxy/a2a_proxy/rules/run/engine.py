@@ -154,51 +154,46 @@ class Engine:
 
     def on_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:
         """Process one frame that has already been emitted."""
-        self._apply_frame(frame, source, self._check_frame(frame, None, NO_CHECKS), out)
+        self.judge_block([(frame, source, None, NO_CHECKS)], out)
 
     def judge_block(self, items: Sequence[FrameOrEnd], out: list[Observation]) -> None:
-        """Do the same as `on_frame` and `on_exchange_closed` for each item in turn, but faster."""
-        check_frame = self._check_frame
+        """Process frames and ends of exchanges in turn."""
+        answer_contexts, deadlines = self._answer_contexts, self._deadlines
         for each in items:
             if type(each) is not tuple:
                 self.on_exchange_closed(each, out)  # type: ignore[arg-type]
                 continue
             frame, source, checked, checks = each
-            found = check_frame(frame, checked, checks)
-            if type(found) is StatusSummary and self._now <= frame.at <= self._deadlines.next_at:
-                self._now = frame.at
-                if self._apply_repeated_status(frame, found, out):
-                    continue
-            self._apply_frame(frame, source, found, out)
-
-    def _check_frame(self, frame: Frame, checked: GateResult | None, checks: Checks) -> GateResult | None:
-        """Return the gate result of an answer; None for other frames and for the first answer, whose heads are not
-        known yet. `checked` is the result of `checks` if they have run.
-        """
-        answering = self._answer_contexts.get(frame.exchange)
-        if answering is None or (frame.direction is _TO_AGENT) is not (answering[0].binding is _WEBHOOK):
-            return None
-        if checked is not None and checks is answering[3]:
-            return checked
-        return check_payload(frame, answering[1], answering[3])
+            at = frame.at
+            if at > self._now:
+                if deadlines.next_at < at:
+                    self._advance_time(at, out)
+                self._now = at
+            answering = answer_contexts.get(frame.exchange)
+            # The first answer is checked later, because the heads are not known yet.
+            if answering is None or (frame.direction is _TO_AGENT) is not (answering[0].binding is _WEBHOOK):
+                self._apply_frame(frame, source, None, out)
+                continue
+            found = (
+                checked
+                if checked is not None and checks is answering[3]
+                else check_payload(frame, answering[1], answering[3])
+            )
+            if type(found) is not StatusSummary or not self._apply_repeated_status(answering, frame, found, out):
+                self._apply_frame(frame, source, found, out)
 
     def _apply_frame(
         self, frame: Frame, source: RuleDataSource, gate_result: GateResult | None, out: list[Observation]
     ) -> None:
-        at, number = frame.at, frame.exchange
-        if at > self._now:
-            if self._deadlines.next_at < at:
-                self._advance_time(at, out)
-            self._now = at
-        if type(gate_result) is StatusSummary and self._apply_repeated_status(frame, gate_result, out):
-            return
+        """Process a frame that is not a repeated status, after the time has advanced to it."""
+        number = frame.exchange
         if not number:
             self._judge_connection_frame(frame, source, out)
             return
         record = self.session.exchange_records.get(number)
         if record is None:
             closed = source.closed_at(number)
-            if closed and closed < at:  # the rest of a request that was answered early
+            if closed and closed < frame.at:  # the rest of a request that was answered early
                 return
             record = self._open_exchange(frame, source)
         if frame.note and FAULT_MARK in frame.note:
@@ -228,11 +223,10 @@ class Engine:
         named = (context.record.task_id, *((frame.task_id, frame.message_id) if frame is not None else ()))
         return context.record.faulted or any(name in self._faulted for name in named if name)
 
-    def _apply_repeated_status(self, frame: Frame, seen: StatusSummary, out: list[Observation]) -> bool:
+    def _apply_repeated_status(
+        self, answering: _AnswerContext, frame: Frame, seen: StatusSummary, out: list[Observation]
+    ) -> bool:
         """Judge the frame if `is_repeated_status` is true for it, as for most frames; return whether it was."""
-        answering = self._answer_contexts.get(frame.exchange)
-        if answering is None:
-            return False
         record, exchange, table, _ = answering
         task = self.session.tasks.get((record.agent, frame.task_id))
         if task is None or not is_repeated_status(record, frame, task) or record.ours or frame.ours:
