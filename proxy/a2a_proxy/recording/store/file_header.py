@@ -63,9 +63,8 @@ def _read_header(file: Path) -> bytes:
     except FileNotFoundError:
         raise RecordingError(f"there is no recording {file}", suggest_names(file)) from None
     except NotADirectoryError:
-        raise RecordingError(
-            f"there is no recording {file}: {file.parent} is not a folder", suggest_names(file)
-        ) from None
+        problem = f"there is no recording {file}: {file.parent} is not a folder"
+        raise RecordingError(problem, suggest_names(file)) from None
     except PermissionError:
         raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
     except OSError as error:
