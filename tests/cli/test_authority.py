@@ -14,6 +14,7 @@ from a2a_proxy.certificates.trust import ADDED_VARIABLE, BUNDLE_VARIABLES
 from a2a_proxy.cli import authority
 from a2a_proxy.cli.authority import proxy_variables, shell_lines
 from a2a_proxy.cli.main import cli, run_cli
+from a2a_proxy.installation import install_hint
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -124,7 +125,7 @@ def test_mistakes(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         code, _, error = command(*words)
         assert (code, two_lines(error)) == (
             2,
-            ("a2a-proxy ca needs the extra tls", "install it: pip install 'a2a-proxy[tls]'"),
+            ("a2a-proxy ca needs the extra tls", install_hint("tls")),
         )
 
 

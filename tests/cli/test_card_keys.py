@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from a2a_proxy.cli.card_keys import MAX_BYTES, load_card_verifier
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 from a2a_proxy.rules.examples.objects import CARD_KEYS, card, sign_card
 from support_cli import run
 from support_signed_cards import private_jwk, public_jwk
@@ -65,5 +66,5 @@ def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
         load_card_verifier(tmp_path / "keys")
     assert (caught.value.message, caught.value.hint) == (
         "--card-keys needs the extra cards",
-        "install it: pip install 'a2a-proxy[cards]'",
+        install_hint("cards"),
     )

@@ -16,6 +16,7 @@ from a2a_proxy.cli import authority
 from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.tls import ClientTlsOptions, make_client_tls
+from a2a_proxy.installation import install_hint
 from a2a_proxy.relay.tls import CertificateFiles
 from support_cli import SECONDS, Agent, Proxy, until
 
@@ -113,7 +114,7 @@ def test_options_without_effect(files: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(authority.importlib.util, "find_spec", lambda _: None)
     assert mistake(lambda: config(tls=True)) == (
         "--tls needs the extra tls",
-        "install it: pip install 'a2a-proxy[tls]'",
+        install_hint("tls"),
     )
 
 

@@ -46,6 +46,12 @@ def test_similar_names_are_suggested(tmp_path: Path, missing: str, hint: str) ->
     assert suggest_names(tmp_path / missing) == hint.format(tmp_path)
 
 
+def test_a_url_is_no_recording() -> None:
+    """`a2a-inspect export otlp FILE http://localhost:4318`, without --endpoint."""
+    assert suggest_names(Path("http://localhost:4318")) == "a URL is the value of an option: --help lists them"
+    assert suggest_names(Path("")) == "check the name"
+
+
 def test_a_recording_elsewhere_may_be_the_newest(tmp_path: Path) -> None:
     here, elsewhere = tmp_path / "state" / "a.a2a.db", tmp_path / "r.db"
     for number, path in enumerate((here, elsewhere)):

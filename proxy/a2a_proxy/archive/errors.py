@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from a2a_proxy.installation import install_hint
 from a2a_proxy.recording.errors import RecordingError
 
 
@@ -29,5 +30,4 @@ def archive_extra() -> Iterator[None]:
 
 def missing_library_error(module: str) -> ArchiveError:
     """Return the error for a library of the extra that is not installed."""
-    hint = "install it: pip install 'a2a-proxy[lake]'"
-    return ArchiveError(f"the archive needs the extra lake: {module} is not installed", hint)
+    return ArchiveError(f"the archive needs the extra lake: {module} is not installed", install_hint("lake"))

@@ -23,6 +23,7 @@ import msgspec
 
 from a2a_proxy.archive.errors import ArchiveError
 from a2a_proxy.archive.schema import VERSION
+from a2a_proxy.installation import upgrade_hint
 
 _Made = TypeVar("_Made")
 
@@ -166,9 +167,8 @@ def decode_range(data: bytes, key: str) -> SegmentRange:
 
 def _check_range(segment_range: SegmentRange, key: str) -> SegmentRange:
     if segment_range.version > VERSION:
-        hint = "upgrade: pip install -U a2a-proxy"
         raise ArchiveError(
-            f"{key} was written by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", hint
+            f"{key} was written by a newer a2a-proxy (version {segment_range.version}, not {VERSION})", upgrade_hint()
         )
     return segment_range
 

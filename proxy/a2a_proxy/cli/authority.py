@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.installation import install_hint
 from a2a_proxy.relay.route import LOOPBACK, Listen, RouteError, format_address
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def is_cryptography_installed() -> bool:
 def require_cryptography(feature: str) -> None:
     """Raises UserError if the extra `tls` is not installed."""
     if not is_cryptography_installed():
-        raise UserError(f"{feature} needs the extra tls", "install it: pip install 'a2a-proxy[tls]'")
+        raise UserError(f"{feature} needs the extra tls", install_hint("tls"))
 
 
 def load_authority(feature: str) -> Authority:

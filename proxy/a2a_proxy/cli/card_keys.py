@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 
 if TYPE_CHECKING:
     from a2a_proxy.cards.verify import CardVerifier
@@ -23,7 +24,7 @@ def load_card_verifier(path: Path) -> tuple[CardVerifier, str]:
         UserError: the extra is not installed, or the file cannot be read or has no keys.
     """
     if not all(map(importlib.util.find_spec, ("jwt", "cryptography", "rfc8785"))):
-        raise UserError("--card-keys needs the extra cards", "install it: pip install 'a2a-proxy[cards]'")
+        raise UserError("--card-keys needs the extra cards", install_hint("cards"))
     from a2a_proxy.cards.keys import KeyFileError, parse_keys
     from a2a_proxy.cards.verify import CardVerifier
 

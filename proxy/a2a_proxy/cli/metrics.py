@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from a2a_proxy.cli.console import Console
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.relay.bind import bind_listener
 from a2a_proxy.relay.route import Listen, RouteError, format_address
@@ -28,7 +29,7 @@ def metrics_listen(text: str) -> Listen:
     except RouteError as wrong:
         raise UserError(f"--metrics {make_visible(text)}: {wrong.message}", "for example: --metrics :9464") from wrong
     if importlib.util.find_spec("prometheus_client") is None:
-        raise UserError("--metrics needs the extra metrics", "install it: pip install 'a2a-proxy[metrics]'")
+        raise UserError("--metrics needs the extra metrics", install_hint("metrics"))
     return listen
 
 

@@ -35,6 +35,8 @@ def suggest_names(missing: Path) -> str:
     """Return a hint for the name of a missing recording: the recordings in its folder with similar names."""
     from difflib import get_close_matches
 
+    if str(missing).partition("/")[0].endswith(":"):
+        return "a URL is the value of an option: --help lists them"
     try:
         names = sorted(path.name for path in missing.parent.iterdir() if path.name.endswith(_READABLE_SUFFIXES))
     except OSError:

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from a2a_proxy import __version__
+from a2a_proxy.installation import install_hint
 from a2a_proxy.telemetry.errors import TelemetryError
 from a2a_proxy.telemetry.partial_success import PartialSuccessListener
 from a2a_proxy.telemetry.request_outcome import SENT, ExporterLogHandler, RequestOutcome, RequestResult
@@ -51,7 +52,7 @@ def check_installed() -> None:
         except ImportError:
             found = None
         if found is None:
-            raise TelemetryError("OpenTelemetry needs the extra otlp", "install it: pip install 'a2a-proxy[otlp]'")
+            raise TelemetryError("OpenTelemetry needs the extra otlp", install_hint("otlp"))
 
 
 class SdkBackend:

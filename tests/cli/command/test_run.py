@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from a2a_proxy.installation import install_command
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import SECONDS, Ran, agent, environment, program, run, until
 
@@ -340,7 +341,7 @@ def test_without_the_extra_plain_traffic_is_recorded(tmp_path: Path, planner: li
         ran = run_command(tmp_path, "--", *planner, f"http://{far.upstream}/", PYTHONPATH=str(tmp_path))
     assert (ran.code, ran.out) == (0, "200\n"), ran.err
     assert "recorded 1 exchange (1 ok)" in ran.err
-    assert "TLS passes unread; to read it: pip install 'a2a-proxy[tls]'\n" in ran.err
+    assert f"TLS passes unread; to read it: {install_command('tls')}\n" in ran.err
 
 
 @pytest.mark.parametrize("variable", ["NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"])

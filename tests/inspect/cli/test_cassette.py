@@ -10,6 +10,7 @@ import pytest
 
 from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
+from a2a_proxy.installation import upgrade_hint
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.load import load_script
 
@@ -65,7 +66,7 @@ def test_migrate_refuses_edited_and_newer_cassettes(inspect: Inspect, tmp_path: 
     old.write_bytes(old.read_bytes().replace(b'"version":1', b'"version":99'))
     assert inspect("cassette", "migrate", old) == 2
     assert "written by a newer a2a-proxy" in inspect.err
-    assert "pip install -U a2a-proxy" in inspect.err
+    assert upgrade_hint() in inspect.err
     old.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"Porto"))
     assert inspect("cassette", "migrate", old) == 2
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.commands.manual import show_manual
+from a2a_inspect.commands.manual import list_files, show_manual
 from a2a_proxy.cli.errors import UserError
 
 MANUAL = Path(__file__).parents[3] / "proxy/a2a_proxy/manual"
@@ -23,6 +23,17 @@ def test_all_pages_are_listed_with_their_titles(capsys: pytest.CaptureFixture[st
 def test_a_page_is_printed_as_it_is_to_a_pipe(topic: str, capsys: pytest.CaptureFixture[str]) -> None:
     show_manual(topic)
     assert capsys.readouterr().out == (MANUAL / "replay.md").read_text() + "\n"
+
+
+def test_files_that_pages_refer_to_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """All of the wheel, so that nobody has to look for the folder of the installation."""
+    found = {each.relative_to(MANUAL).as_posix() for each in MANUAL.rglob("*") if each.is_file()}
+    pages = {name for name in found if name.endswith((".md", ".png", ".svg"))}
+    built = {name for name in found if name.startswith(("man/", "site/"))}
+    assert sorted(list_files()) == sorted(found - pages - built)
+    for name in list_files():
+        show_manual(name)
+        assert capsys.readouterr().out == (MANUAL / name).read_text()
 
 
 @pytest.mark.parametrize(

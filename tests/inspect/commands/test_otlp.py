@@ -9,6 +9,7 @@ import pytest
 
 from a2a_inspect.commands.otlp import OtlpExportOptions, export_otlp
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 from support_inspect import sample
 from support_otlp import http_backend
 from support_several import pair
@@ -67,7 +68,7 @@ def test_missing_packages_are_named(recording: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("a2a_proxy.telemetry.sdk.find_spec", lambda _: None)
     with pytest.raises(UserError, match="OpenTelemetry needs the extra otlp") as told:
         export_otlp(OtlpExportOptions(recording=recording, endpoint="localhost:4317"))
-    assert "pip install 'a2a-proxy[otlp]'" in told.value.hint
+    assert told.value.hint == install_hint("otlp")
 
 
 def test_several_recordings_are_exported_as_one(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

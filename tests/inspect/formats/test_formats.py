@@ -16,6 +16,7 @@ from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_inspect.formats.mermaid import escape_heading
 from a2a_inspect.formats.registry import FORMATS
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 from a2a_proxy.present import text
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
@@ -154,5 +155,5 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UserError, match="Parquet needs the extra lake: pyarrow") as told:
         export_recording(ExportOptions(DEMO), tmp_path / "x.parquet", "parquet")
-    assert "pip install 'a2a-proxy[lake]'" in told.value.hint
+    assert told.value.hint == install_hint("lake")
     assert list(tmp_path.iterdir()) == []

@@ -18,6 +18,7 @@ from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, _complete_fram
 from a2a_inspect.imports.packet_capture import _TLS_HINT, PacketCapture
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 from a2a_proxy.model.chunk import ChunkKind
 from a2a_proxy.recording.read.reader import Recording
 from support_import import check_equal
@@ -372,7 +373,7 @@ def test_the_extra_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(UserError, match="is a packet capture, which needs the extra pcap") as refused:
         open_import(path)
-    assert refused.value.hint == "install it: pip install 'a2a-proxy[pcap]'"
+    assert refused.value.hint == install_hint("pcap")
 
 
 @pytest.mark.parametrize("begin", [b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd"])

@@ -19,6 +19,7 @@ from a2a_inspect.web import page, tab
 from a2a_inspect.web.gate import RequestGate, new_token
 from a2a_inspect.web.server import WebServer, open_listener
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 from support_cli import SECONDS, environment, program, run, until, until_dead
 from support_inspect import sample
 
@@ -295,7 +296,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", nothing)
     with pytest.raises(UserError) as caught:
         page.terminal_files()
-    assert caught.value.hint == "install it: pip install 'a2a-proxy[web]'"
+    assert caught.value.hint == install_hint("web")
 
 
 def test_web_options_require_web(tmp_path: Path) -> None:

@@ -462,7 +462,8 @@ def serve_assistant(recordings: tuple[Path, ...]) -> None:
 def show_help(topic: str) -> None:
     """Print a page of the manual, or list its pages.
 
-    TOPIC is the name of a page: `replay`, `filters`. The manual is a part of the installation, no network is needed.
+    TOPIC is the name of a page: `replay`, `filters`, or of a file that a page refers to: `deploy/compose.yaml`. The
+    manual is a part of the installation, no network is needed.
     """
     from a2a_inspect.commands.manual import show_manual
 

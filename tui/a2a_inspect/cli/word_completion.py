@@ -38,10 +38,10 @@ def _list_places(path: str) -> list[str]:
 
 
 def complete_topic(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the pages of the manual that begin with `incomplete`."""
-    from a2a_inspect.commands.manual import list_pages
+    """Return the pages and files of the manual that begin with `incomplete`."""
+    from a2a_inspect.commands.manual import list_files, list_pages
 
-    return _matching(list_pages(), incomplete)
+    return _matching([*list_pages(), *list_files()], incomplete)
 
 
 def complete_rule(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -11,6 +11,7 @@ from a2a_inspect.imports.har_file import HarFile
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_inspect.imports.source import ImportSource
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 from a2a_proxy.present import text
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.store.atomic_create import check_recording_target
@@ -59,9 +60,7 @@ def open_import(path: Path) -> ImportSource:
     if first not in _CAPTURE_MAGICS:
         return HarFile(path)
     if importlib.util.find_spec("dpkt") is None:
-        raise UserError(
-            f"{path} is a packet capture, which needs the extra pcap", "install it: pip install 'a2a-proxy[pcap]'"
-        )
+        raise UserError(f"{path} is a packet capture, which needs the extra pcap", install_hint("pcap"))
     from a2a_inspect.imports.packet_capture import PacketCapture
 
     return PacketCapture(path)

@@ -1,4 +1,4 @@
-"""`a2a-inspect help`: print a page of the manual, or the list of its pages."""
+"""`a2a-inspect help`: print a page of the manual, a file of it, or the list of its pages."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ import click
 from a2a_proxy.cli.errors import UserError
 
 _INDENT = 18
+_EXAMPLE_FOLDERS = ("deploy", "schemas")
 _RULE_NAME = re.compile(r"(?:a2a-)?[a-z0-9]+-\d{3}")
 
 
 def show_manual(topic: str, commands: Collection[str] = ()) -> None:
     """Print a page, or the list of pages if `topic` is empty; in a terminal formatted and through a pager.
 
-    `commands` are the names for which the error about a missing page refers to `--help`.
+    A file that pages refer to, such as `deploy/compose.yaml`, is printed as it is. `commands` are the names for which
+    the error about a missing page refers to `--help`.
 
     Raises:
         UserError: there is no such page.
@@ -31,6 +33,9 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
         for page, title in titles.items():
             print(f"{page:{_INDENT}}{title}")
         print("\nbegin with: a2a-inspect help commands; a rule: a2a-inspect rules GEN-001")
+        return
+    if topic in list_files():
+        sys.stdout.write((_manual() / topic).read_text("utf-8"))
         return
     if name not in titles:
         close = (
@@ -60,6 +65,12 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
 def list_pages() -> list[str]:
     """Return the names of the pages in alphabetical order."""
     return sorted(each.name.removesuffix(".md") for each in _manual().iterdir() if each.name.endswith(".md"))
+
+
+def list_files() -> list[str]:
+    """Return the names of the files that are no pages: examples to copy, schemas, the dashboard."""
+    folders = [(f"{name}/", _manual() / name) for name in _EXAMPLE_FOLDERS]
+    return ["grafana.json", *(f"{prefix}{each.name}" for prefix, folder in folders for each in folder.iterdir())]
 
 
 def _page_titles() -> dict[str, str]:

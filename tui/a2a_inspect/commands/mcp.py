@@ -20,6 +20,7 @@ from a2a_inspect.commands.session import session_line
 from a2a_inspect.data.recording_choice import open_recording
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.installation import install_hint
 from a2a_proxy.recording.names import RECORDING_SUFFIX, find_newest
 
 _PAGE_CHARACTERS = 8_000
@@ -134,7 +135,7 @@ def serve_mcp(recordings: Iterable[Path]) -> None:
         from mcp.server.mcpserver.exceptions import ToolError
         from mcp.types import ToolAnnotations
     except ModuleNotFoundError as missing:
-        raise UserError("the MCP server needs the extra mcp", "install it: pip install 'a2a-proxy[mcp]'") from missing
+        raise UserError("the MCP server needs the extra mcp", install_hint("mcp")) from missing
     server = MCPServer("a2a-inspect", instructions=_INSTRUCTIONS, log_level="ERROR")
     for tool in RecordingTools(recordings).all():
         server.add_tool(

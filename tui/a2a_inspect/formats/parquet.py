@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from a2a_inspect.formats.chosen import ExportSelection
+from a2a_proxy.installation import install_hint
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import FrameRow
 
@@ -16,8 +17,7 @@ def write_parquet(selection: ExportSelection, stream: BinaryIO) -> None:
         from a2a_proxy.archive.rows import write_frames
     except ModuleNotFoundError as missing:
         raise RecordingError(
-            f"Parquet needs the extra lake: {missing.name} is not installed",
-            "install it: pip install 'a2a-proxy[lake]'",
+            f"Parquet needs the extra lake: {missing.name} is not installed", install_hint("lake")
         ) from missing
     write_frames(selection.recording, _selected_frames(selection), stream)
 

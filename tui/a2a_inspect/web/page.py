@@ -7,6 +7,7 @@ import importlib.util
 from pathlib import Path
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.installation import install_hint
 
 _SCRIPT, _STYLE = "js/textual.js", "css/xterm.css"
 _FONT = "fonts/RobotoMono-VariableFont_wght.ttf"
@@ -102,5 +103,5 @@ def terminal_files() -> Path:
     """
     found = importlib.util.find_spec("textual_serve")
     if found is None or found.origin is None:
-        raise UserError("the screen in a browser needs the extra web", "install it: pip install 'a2a-proxy[web]'")
+        raise UserError("the screen in a browser needs the extra web", install_hint("web"))
     return Path(found.origin).parent / "static"

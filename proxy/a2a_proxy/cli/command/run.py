@@ -31,6 +31,7 @@ from a2a_proxy.cli.config import ProxyArguments, ProxyConfig, proxy_config
 from a2a_proxy.cli.console import Console, make_console
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.run import ProxyRun
+from a2a_proxy.installation import install_command
 from a2a_proxy.relay.host_patterns import PRIVATE
 from a2a_proxy.relay.run import run_loop
 from a2a_proxy.relay.stdio_agent import exit_like, next_signal, stop_on_signal
@@ -62,7 +63,7 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bo
     java_options = _make_java_options(trust) if java else None
     console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=sys.stderr)
     if config.interception is None:
-        console.show_note("TLS passes unread; to read it: pip install 'a2a-proxy[tls]'", loud=False)
+        console.show_note(f"TLS passes unread; to read it: {install_command('tls')}", loud=False)
     for problem in problems:  # the command may work nevertheless, as it does without the proxy
         console.show_note(f"{problem.message}; the command gets it unchanged", problem.hint)
     environment = started_environment()

@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from a2a_proxy.installation import upgrade_hint
 from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
@@ -101,7 +102,7 @@ class Importer:
         if version > FORMAT_VERSION:
             raise self._make_error(
                 f"written by a newer a2a-proxy (format {version}, this one reads up to {FORMAT_VERSION})",
-                "upgrade: pip install -U a2a-proxy",
+                upgrade_hint(),
             )
         self.version = version
         with self._reject_nonsense():

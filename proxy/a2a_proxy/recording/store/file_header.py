@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from a2a_proxy.installation import upgrade_hint
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import suggest_names
@@ -62,7 +63,8 @@ def _read_header(file: Path) -> bytes:
     except FileNotFoundError:
         raise RecordingError(f"there is no recording {file}", suggest_names(file)) from None
     except NotADirectoryError:
-        raise RecordingError(f"there is no recording {file}: {file.parent} is not a folder", "check the name") from None
+        problem = f"there is no recording {file}: {file.parent} is not a folder"
+        raise RecordingError(problem, suggest_names(file)) from None
     except PermissionError:
         raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
     except OSError as error:
@@ -76,5 +78,5 @@ def check_version(path: str | os.PathLike[str], version: int) -> None:
     if version > SCHEMA_VERSION:
         raise RecordingError(
             f"{path} was written by a newer a2a-proxy (schema {version}, this one reads up to {SCHEMA_VERSION})",
-            "upgrade: pip install -U a2a-proxy",
+            upgrade_hint(),
         )
