@@ -12,7 +12,13 @@ from a2a_proxy.model.exchange import Binding
 
 def test_faults_that_never_happened_are_explained(capfd: pytest.CaptureFixture[str]) -> None:
     """A session without calls has no recording, so that its lines name no command that lists calls."""
-    plan = make_fault_plan(["reset at CancelTask", "fail 503 at webhook", "drop 9 of SubscribeToTask"])
+    faults = [
+        "reset at CancelTask",
+        "fail 503 at webhook",
+        "drop 9 of SubscribeToTask",
+        "fail ABORTED at SubscribeToTask",
+    ]
+    plan = make_fault_plan(faults)
     assert plan is not None
     plan.open_call("SubscribeToTask", Binding.REST)
     console = make_console("text", quiet=False, verbose=False)
@@ -26,6 +32,8 @@ def test_faults_that_never_happened_are_explained(capfd: pytest.CaptureFixture[s
     assert "deliveries come through the proxy with --webhooks or --forward" in text
     assert "this fault never happened: drop 9 of SubscribeToTask (no event fits)" in text
     assert text.count("a2a-inspect ls") == 1
+    assert "this fault never happened: fail ABORTED at SubscribeToTask (no gRPC call of SubscribeToTask came)" in text
+    assert "calls of every binding fail with an HTTP status: fail 503" in text
 
 
 def test_an_empty_fault_is_an_error() -> None:

@@ -43,6 +43,8 @@ def report_missed_faults(plan: FaultPlan, console: Console) -> None:
             hint = "a2a-inspect ls shows the calls, a2a-inspect show their events"
         elif missed.fault.operation == WEBHOOK:
             hint = "deliveries come through the proxy with --webhooks or --forward"
+        elif missed.fault.grpc_status >= 0 or missed.fault.code < 0:
+            hint = "calls of every binding fail with an HTTP status: fail 503"
         else:
             hint = "the client must make the call through the proxy"
         console.show_note(f"this fault never happened: {missed.fault.text} ({missed.reason})", hint)
