@@ -130,5 +130,7 @@ async def test_a_har_of_chromium(tmp_path: Path) -> None:
         recorded.stop()
     source = HarFile(tmp_path / "chromium.har")
     write_import(source, tmp_path / "chromium.a2a.db", ImportOptions())
-    assert not any("times of single events" in each for each in source.lacks)
+    # Chromium does not always list the events of a stream that `fetch` has read.
+    has_times = "_eventSourceMessages" in (tmp_path / "chromium.har").read_text()
+    assert any("times of single events" in each for each in source.lacks) is not has_times
     check_equal(tmp_path / "chromium.a2a.db", recorded.recording)
