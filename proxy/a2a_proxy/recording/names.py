@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
+from a2a_proxy.recording.errors import RecordingError
+
 RECORDING_SUFFIX = ".a2a.db"
 _READABLE_SUFFIXES = (".db", ".a2a.jsonl")
 _MAX_SUGGESTIONS = 3
@@ -29,6 +31,11 @@ def newest_recording(folder: Path, *others: Path) -> Path | None:
 def find_newest(paths: Iterable[Path]) -> Path | None:
     """Return the most recently written recording; None if there is none."""
     return max(((_last_write_time(path), path) for path in paths), default=(0.0, None))[1]
+
+
+def missing_folder_error(path: Path) -> RecordingError:
+    """Return the error for a recording whose folder is missing or a file."""
+    return RecordingError(f"there is no recording {path}: {path.parent} is not a folder", suggest_names(path))
 
 
 def suggest_names(missing: Path) -> str:

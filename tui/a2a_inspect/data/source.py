@@ -25,8 +25,7 @@ from a2a_proxy.model.note import Note
 from a2a_proxy.present import generations
 from a2a_proxy.protocol.finding_totals import count_occurrences
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
-from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.names import suggest_names
+from a2a_proxy.recording.names import missing_folder_error
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, FrameRow, SessionRow, make_key, split_key
 from a2a_proxy.recording.store.corruption_guard import guard_corruption
@@ -119,7 +118,7 @@ class RecordingSource:
         self.files = files
         """Short names of the recordings that this one joins (see `joined`); empty if it joins none."""
         if _is_missing(path) and not path.absolute().parent.is_dir():
-            raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", suggest_names(path))
+            raise missing_folder_error(path)
         self._reader: _RecordingReader | None = None
         self._open_file: tuple[int, int] | None = None
         """Device and inode of the open file."""

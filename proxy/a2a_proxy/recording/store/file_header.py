@@ -9,7 +9,7 @@ from pathlib import Path
 from a2a_proxy.installation import upgrade_hint
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.names import suggest_names
+from a2a_proxy.recording.names import missing_folder_error, suggest_names
 
 NAME_ANOTHER = "name another file with --record"
 _UNCHANGED_HINT = "name another file; this one was left as it is"
@@ -63,8 +63,7 @@ def _read_header(file: Path) -> bytes:
     except FileNotFoundError:
         raise RecordingError(f"there is no recording {file}", suggest_names(file)) from None
     except NotADirectoryError:
-        problem = f"there is no recording {file}: {file.parent} is not a folder"
-        raise RecordingError(problem, suggest_names(file)) from None
+        raise missing_folder_error(file) from None
     except PermissionError:
         raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
     except OSError as error:

@@ -16,7 +16,7 @@ from a2a_inspect.data.source import RecordingSource
 from a2a_proxy import __version__
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.names import suggest_names
+from a2a_proxy.recording.names import missing_folder_error
 from a2a_proxy.recording.read.multi_reader import MultiReader, short_names
 from a2a_proxy.recording.read.rows import SessionFacts
 from a2a_proxy.recording.write.writer import Writer
@@ -57,7 +57,7 @@ def _joined_session_facts(paths: Sequence[Path]) -> SessionFacts:
     """Return the facts of the one session that represents all; checks that each existing file can be opened."""
     for path in paths:
         if not path.exists() and not path.absolute().parent.is_dir():
-            raise RecordingError(f"there is no recording {path}: {path.parent} is not a folder", suggest_names(path))
+            raise missing_folder_error(path)
     with MultiReader([path for path in paths if path.exists() and path.stat().st_size]) as several:
         facts = [row.facts for _, row in several.read_sessions()]
     return SessionFacts(
