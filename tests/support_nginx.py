@@ -31,7 +31,7 @@ HOST = """  server {{
     ssl_certificate {folder}/{host}.pem; ssl_certificate_key {folder}/{host}.pem;
     location / {{
       proxy_pass http://127.0.0.1:{http}; proxy_http_version 1.1; proxy_set_header Connection "";
-      proxy_buffering off; proxy_request_buffering off;
+      proxy_buffering off;
     }}
     location ~ A2AService/ {{ grpc_pass grpc://127.0.0.1:{grpc}; }}
   }}
@@ -40,7 +40,11 @@ HOST = """  server {{
 
 def virtual_host(folder: Path, port: int, names: tuple[str, ...], agent: Agent, *, first: bool) -> str:
     """Return the server block of an agent; its certificate and key are in `NAME.pem`, its log is `NAME.log`, with the
-    first name. The first block of a port serves clients that name no host by SNI."""
+    first name. The first block of a port serves clients that name no host by SNI.
+
+    Requests are buffered: otherwise nginx ends a connection without `Connection: close` if the agent answers before it
+    has read the body.
+    """
     return HOST.format(
         folder=folder,
         port=port,

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from a2a_proxy.capture.record_format import segment_path
 from a2a_proxy.recorder import keeper as module
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.keeper import RecorderKeeper
-from a2a_proxy.recorder.status import RecorderFailed, RecorderReady, Status
+from a2a_proxy.recorder.status import RecorderFailed, RecorderProgress, RecorderReady, Status
 
 
 def test_a_folder_without_a_journal_is_reported(tmp_path: Path) -> None:
@@ -33,22 +34,36 @@ def test_a_recorder_that_cannot_start_is_tried_three_times(tmp_path: Path, monke
     assert keeper.restarts == 2
 
 
-def test_a_recorder_lowers_its_priority_unless_it_is_waited_for(
+def test_a_recorder_yields_unless_it_is_waited_for_or_much_is_unrecorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a busy machine a low-priority recorder would exceed the time that the user waits for it."""
+    """On a busy machine a recorder that yields would exceed the time that the user waits for it, and one that died
+    again and again would never record anything."""
     asked: list[bool] = []
 
-    def command(*_: object, awaited: bool) -> list[str]:
-        asked.append(awaited)
+    def command(*_: object, urgent: bool) -> list[str]:
+        asked.append(urgent)
         return ["sh", "-c", "exit 3"]
 
     monkeypatch.setattr(module, "_recorder_command", command)
-    for begin in (RecorderKeeper.start, RecorderKeeper.launch_process):
-        keeper = RecorderKeeper(tmp_path, print, pauses=(0.001,))
+    backlog = tmp_path / "backlog"
+    backlog.mkdir()
+    with segment_path(backlog, 1).open("wb") as file:
+        file.truncate(20 << 20)
+    for folder, begin in (
+        (tmp_path, RecorderKeeper.start),
+        (tmp_path, RecorderKeeper.launch_process),
+        (backlog, RecorderKeeper.launch_process),
+    ):
+        keeper = RecorderKeeper(folder, print, pauses=(0.001,))
         begin(keeper, 120)
         assert keeper.drain_journal(120)
-    assert asked == [True] * 3 + [False] * 3
+    assert asked == [True] * 3 + [False] * 3 + [True] * 3
+    keeper = RecorderKeeper(backlog, print, pauses=(0.001,))
+    keeper.progress = RecorderProgress(1, 10 << 20, 0)
+    keeper.launch_process(120)
+    assert keeper.drain_journal(120)
+    assert asked[9:] == [False] * 3
 
 
 def test_a_missing_folder_is_reported(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Entry point of the recorder process: `python -m a2a_proxy.recorder FOLDER --wake FD --say FD --patience SECONDS`.
 
-Called only by the keeper, with `--awaited` if it waits until the recording is open.
+Called only by the keeper, with `--urgent` if the recorder may not yield to the relay while it starts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ def main() -> None:
     parser.add_argument("--wake", type=int, required=True)
     parser.add_argument("--say", type=int, required=True)
     parser.add_argument("--patience", type=float, required=True)
-    parser.add_argument("--awaited", action="store_true")
+    parser.add_argument("--urgent", action="store_true")
     arguments = parser.parse_args()
     signal.pthread_sigmask(signal.SIG_SETMASK, ())  # a stdio relay blocks signals because it waits for them
     # Ctrl-C and a closed terminal are for the relay: it writes END, and the recorder finishes the rest of the journal.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    if not arguments.awaited:  # a recorder that is awaited starts at full priority: there is no traffic yet
+    if not arguments.urgent:
         set_session_nice(NICE)
     reduce_collections()
     record_session(arguments.folder, arguments.wake, StatusWriter(arguments.say), arguments.patience)

@@ -20,6 +20,7 @@ from zlib import crc32
 import msgspec
 
 from a2a_proxy.capture import file_layout
+from a2a_proxy.capture.record_format import bytes_after
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.priority import restore_priority_of
 from a2a_proxy.recorder.status import (
@@ -40,6 +41,9 @@ WRITE_RETRY_SECONDS = 30.0
 
 _MAX_START_TRIES = 3
 """Recorders that may die before the first one is ready; after that the failure is not taken for an accident."""
+
+_BACKLOG_BYTES = 16 << 20
+"""Unrecorded bytes of the journal from which on a recorder starts at full priority."""
 
 
 class RecorderKeeper(ProcessSupervisor):
@@ -169,10 +173,11 @@ class RecorderKeeper(ProcessSupervisor):
 
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
         self._failure = ""
-        awaited = self._is_start_awaited and self._answer is None
         with open(self._folder / "recorder.log", "ab", opener=_open_private) as log:
             return subprocess.Popen(
-                _recorder_command(self._folder, self._wake_read, status_fd, self._patience, awaited=awaited),
+                _recorder_command(
+                    self._folder, self._wake_read, status_fd, self._patience, urgent=self._is_recorder_urgent()
+                ),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
@@ -180,6 +185,16 @@ class RecorderKeeper(ProcessSupervisor):
                 pass_fds=(self._wake_read, status_fd, *self._kept_fds),
                 start_new_session=True,
             )
+
+    def _is_recorder_urgent(self) -> bool:
+        """Whether the next recorder starts at full priority.
+
+        One that yields may need minutes until it has started on a busy machine, so a backlog would only grow.
+        """
+        if self._is_start_awaited and self._answer is None:
+            return True  # there is no traffic yet
+        position = (self.progress.segment, self.progress.offset) if self.progress else (0, 0)
+        return bytes_after(self._folder, position) > _BACKLOG_BYTES
 
     def _read_statuses(self, status_fd: int) -> None:
         with open(status_fd, "rb", closefd=False) as pipe:
@@ -235,7 +250,7 @@ def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def _recorder_command(folder: Path, wake_fd: int, status_fd: int, patience: float, *, awaited: bool) -> list[str]:
+def _recorder_command(folder: Path, wake_fd: int, status_fd: int, patience: float, *, urgent: bool) -> list[str]:
     options = ["--wake", str(wake_fd), "--say", str(status_fd), "--patience", str(patience)]
-    options += ["--awaited"] if awaited else []
+    options += ["--urgent"] if urgent else []
     return [sys.executable, "-P", "-m", "a2a_proxy.recorder", str(folder), *options]
