@@ -18,6 +18,15 @@ KILLS = 500
 SECONDS = {"soak": 3600.0, "fuzz": 3600.0, "decoders": 3600.0}
 """Duration of those checks that have one, at `--scale 1`."""
 MESSAGES = 10_000_000
+HOSTILE = (
+    "tests/e2e/test_hostile_streams.py",
+    "tests/e2e/test_hostile_hellos.py",
+    "tests/relay/test_hostile_origins.py",
+    "tests/e2e/test_hostile_recordings.py",
+    "tests/e2e/test_disks.py",
+    "tests/wire/test_libraries.py",
+    "tests/recording/cassette",
+)
 
 
 def arguments() -> argparse.Namespace:
@@ -42,7 +51,7 @@ def commands(scale: float) -> dict[str, list[str]]:
         "kills": ["env", f"KILLS={kills}", "tests/benchmarks/kills"],
         "growth": [".venv/bin/python", "tests/benchmarks/growth.py", str(round(MESSAGES * scale))],
         "limits": [*pytest, "tests/e2e/test_limits.py", "tests/e2e/test_byte_exact.py"],
-        "hostile": [*pytest, "tests/e2e/test_hostile_streams.py", "tests/e2e/test_disks.py"],
+        "hostile": [*pytest, *HOSTILE],
         "fuzz": ["tests/benchmarks/fuzz", "--seconds", seconds["fuzz"]],
         "decoders": ["tests/benchmarks/decoders", "--seconds", seconds["decoders"]],
     }

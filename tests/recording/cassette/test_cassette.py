@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import msgspec
@@ -109,6 +111,10 @@ def _cassette(path: Path) -> list[bytes]:
     return path.read_bytes().splitlines(keepends=True)
 
 
+with tempfile.TemporaryDirectory() as _folder:
+    _STORY_LINES = _cassette(Path(_folder, "story.a2a.jsonl"))
+
+
 def test_cassettes_are_readable_json_lines(tmp_path: Path):
     """Each row has its line, before the first line that refers to it; payloads are JSON if that is exact, else text
     or base64."""
@@ -190,6 +196,61 @@ def test_every_truncation_is_noticed(tmp_path: Path):
     data = b"".join(_cassette(path))
     for size in range(0, len(data), 37):
         _refused(path, data[:size])
+
+
+_json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+_damages = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(0, 500), st.integers(0, 30), st.binary(max_size=12) | _json_values),
+    min_size=1,
+    max_size=3,
+)
+
+
+def _damage(lines: list[bytes], number: int, place: int, length: int, new: object) -> None:
+    """Replace some bytes of a line, or one value of its object."""
+    number %= len(lines)
+    line = lines[number]
+    if isinstance(new, bytes):
+        lines[number] = line[: place % len(line)] + new + line[place % len(line) + length :]
+        return
+    with contextlib.suppress(ValueError):  # it was damaged before
+        values = json.loads(line)
+        if isinstance(values, dict) and values:
+            values[sorted(values)[place % len(values)]] = new
+            lines[number] = json.dumps(values).encode() + b"\n"
+
+
+@_slow
+@given(_damages)
+def test_a_damaged_cassette_is_refused_with_its_line_or_read(damages: list[tuple[int, int, int, object]]) -> None:
+    """Nothing else can happen, also without verification, and what was read is a whole recording."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, into = Path(folder, "s.a2a.jsonl"), Path(folder, "into.a2a.db")
+        lines = list(_STORY_LINES)
+        for number, place, length, new in damages:
+            _damage(lines, number, place, length, new)
+        path.write_bytes(b"".join(lines))
+        refusal = _read_damaged(path, into)
+        if refusal is None:
+            with Recording(into) as recording:
+                assert len(_content(recording)) == 6
+        else:
+            assert refusal.message.startswith(f"{path}, line ")
+            assert refusal.hint
+            assert not into.exists()
+
+
+def _read_damaged(path: Path, into: Path) -> RecordingError | None:
+    """Return why it was refused."""
+    try:
+        read_cassette(path, into, verify=False)
+    except RecordingError as error:
+        return error
+    return None
 
 
 def test_a_cassette_edited_by_hand_is_read_without_verification(tmp_path: Path):
