@@ -22,7 +22,7 @@ HOSTILE = (
     "tests/e2e/test_hostile_streams.py",
     "tests/e2e/test_hostile_hellos.py",
     "tests/relay/test_hostile_origins.py",
-    "tests/e2e/test_hostile_recordings.py",
+    "tests/inspect/commands/test_hostile_recordings.py",
     "tests/e2e/test_disks.py",
     "tests/wire/test_libraries.py",
     "tests/recording/cassette",
