@@ -225,6 +225,8 @@ def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
     source = HarFile(har(tmp_path / "a.har", picture, entry(), socket))
     assert "2 entries that are no HTTP calls" in source.lacks
     assert source.upstreams == ("agent.test:8000",)
+    source = HarFile(har(tmp_path / "a.har", picture, entry()))
+    assert "1 entry that is no HTTP call" in source.lacks
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ def test_fragments_and_unknown_link_types_are_counted(tmp_path: Path) -> None:
         encode_capture([*packets, (START, bytes(fragment)), (START, arp)], CaptureFormat())
     )
     source, _ = load(tmp_path / "a.pcap")
-    assert source.lacks == ("1 IP fragments",)
+    assert source.lacks == ("1 IP fragment",)
     with pytest.raises(UserError, match="no HTTP call"):
         open_import(write_capture(tmp_path / "b.pcap", [], CaptureFormat(link_type=147)))
 

@@ -38,7 +38,7 @@ class ExportedData:
                 for hosts, port in ((_SOURCES, _SOURCE_PORT), (_DESTINATIONS, _DESTINATION_PORT))
             )
         except (struct.error, KeyError, StopIteration, ValueError, RuntimeError) as wrong:
-            raise UnreadPacket("exported packets without addresses") from wrong
+            raise UnreadPacket("exported packet", "without addresses") from wrong
         dissector = tags.get(_DISSECTOR, tags.get(_OLD_DISSECTOR, b"")).rstrip(b"\0")
         data = _complete_frames(data) if dissector == b"http2" else data
         if not data:

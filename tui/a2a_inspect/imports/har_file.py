@@ -70,7 +70,8 @@ class HarFile:
     @property
     def lacks(self) -> tuple[str, ...]:
         """What the recording lacks because the file lacks it, in words."""
-        left_out = [f"{self._left_out} entries that are no HTTP calls"] if self._left_out else []
+        what = "entry that is no HTTP call" if self._left_out == 1 else "entries that are no HTTP calls"
+        left_out = [f"{self._left_out} {what}"] if self._left_out else []
         always = ["connections: each call has its own", "bytes of framing", "content codings"]
         return (*sorted(self._lacks), *left_out, *always)
 

@@ -37,7 +37,7 @@ class PacketCapture:
         """Find the connections. Raises UserError if the file cannot be read or has no HTTP call."""
         self._path = path
         self._damage = ""
-        self._unread: Counter[str] = Counter()
+        self._unread: Counter[tuple[str, str]] = Counter()
         self._late: set[frozenset[str]] = set()
         """Addresses of connections that began before the capture."""
         self._cut_packets = self._unfinished = 0
@@ -77,8 +77,8 @@ class PacketCapture:
             (self._unfinished, "connection", "whose end is not in the capture"),
             (self._cut_packets, "packet", "not captured whole (tcpdump -s 0)"),
         ]
-        found = [f"{text.format_count(count, noun)} {words}" for count, noun, words in counts if count]
-        found += [f"{count} {words}" for words, count in sorted(self._unread.items())]
+        counts += [(count, noun, words) for (noun, words), count in sorted(self._unread.items())]
+        found = [f"{text.format_count(count, noun)} {words}".rstrip() for count, noun, words in counts if count]
         return (*found, f"the rest of the file: {self._damage}") if self._damage else tuple(found)
 
     def read_chunks(self) -> Iterator[Chunk]:
@@ -145,7 +145,7 @@ class PacketCapture:
                         is_exported = packet.link_type == EXPORTED_LINK_TYPE
                         segment = exported.read_segment(packet) if is_exported else read_segment(packet)
                     except UnreadPacket as why:
-                        self._unread[str(why)] += 1
+                        self._unread[why.noun, why.words] += 1
                         continue
                     if segment is not None:
                         self._cut_packets += bool(segment.missing)

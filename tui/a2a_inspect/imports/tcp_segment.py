@@ -43,7 +43,12 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class UnreadPacket(Exception):
-    """A packet that may belong to a TCP connection, but is not read; the message says why."""
+    """A packet that may belong to a TCP connection, but is not read: `noun` names such a packet, `words` follow it."""
+
+    def __init__(self, noun: str, words: str = "") -> None:
+        super().__init__(noun, words)
+        self.noun = noun
+        self.words = words
 
 
 def read_segment(packet: Packet) -> Segment | None:
@@ -58,10 +63,10 @@ def read_segment(packet: Packet) -> Segment | None:
     is_fragment = isinstance(found, IP) and bool(found.mf or found.offset)
     tcp = found.data
     if is_fragment and found.p == socket.IPPROTO_TCP:
-        raise UnreadPacket("IP fragments")
+        raise UnreadPacket("IP fragment")
     if not isinstance(tcp, TCP):
         if isinstance(found, IP) and found.p == socket.IPPROTO_TCP:
-            raise UnreadPacket("packets that were cut within their headers")
+            raise UnreadPacket("packet", "with headers that are not complete")
         return None
     source, destination = (format_host(each) for each in (found.src, found.dst))
     return Segment(
@@ -85,7 +90,7 @@ def _find_ip(packet: Packet) -> Any:
             found = Ethernet(packet.data).data
             return found if isinstance(found, IP | IP6) else None
         if packet.link_type not in _HEAD_SIZES:
-            raise UnreadPacket(f"packets of the link type {packet.link_type}")
+            raise UnreadPacket("packet", f"of the link type {packet.link_type}")
         data = packet.data[_HEAD_SIZES[packet.link_type] :]
         return {4: IP, 6: IP6}[data[0] >> 4](data) if data else None
     except _PARSE_ERRORS:
