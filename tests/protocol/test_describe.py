@@ -171,6 +171,18 @@ def test_the_side_that_broke_off_is_named(note: str, line: str) -> None:
     assert describe_frame(frame, binding=Binding.WEBHOOK) == line.replace("agent", "receiver")
 
 
+def test_the_fault_that_an_answer_without_text_comes_from_is_named() -> None:
+    """Once: the text of an error already names it."""
+    note = "no grpc-status; answered by --fault: fail 503 at GetTask"
+    end = Frame(1, 1, 2, TO_CLIENT, FrameKind.END, 1, 1, 0, 0, note=note, ours=True)
+    error = b'{"status": 503, "detail": "--fault fail 503 at GetTask"}'
+    more: dict[str, Any] = {"note": note, "ours": True, "payload": error, "schema": "json", "error_code": 503}
+    failed = Frame(1, 1, 1, TO_CLIENT, FrameKind.ERROR, 1, 1, 0, 0, **more)
+
+    assert describe_frame(end) == f"end of agent's stream (sent by the proxy: {note})"
+    assert describe_frame(failed) == "error 503: --fault fail 503 at GetTask (sent by the proxy)"
+
+
 def test_vendor_progress() -> None:
     """Progress of the vendor dialect is shown."""
     progress = {"current": 1, "total": 3, "message": "reading"}

@@ -10,7 +10,7 @@ import msgspec
 from a2a_proxy.model.chunk import ExitFacts
 from a2a_proxy.model.event import state_label
 from a2a_proxy.model.exchange import Binding, Dialect
-from a2a_proxy.model.frame import EventKind, Frame, FrameKind
+from a2a_proxy.model.frame import FAULT_MARK, EventKind, Frame, FrameKind
 from a2a_proxy.protocol.errors import (
     AMBIGUOUS_CODES,
     GrpcOutcome,
@@ -71,7 +71,10 @@ def describe_frame(
             line = _add_extensions(line, _normalise_payload(frame, content), extensions)
     except Exception:  # a description must not stop a screen
         line = frame.kind.name.lower()
-    return to_one_line(f"{line} (sent by the proxy)" if frame.ours else line, MAX_LENGTH)
+    if frame.ours:
+        fault = f": {frame.note}" if FAULT_MARK in frame.note and "--fault" not in line else ""
+        line = f"{line} (sent by the proxy{fault})"
+    return to_one_line(line, MAX_LENGTH)
 
 
 def _add_extensions(line: str, value: dict[str, Any], requested: str) -> str:
