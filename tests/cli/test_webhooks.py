@@ -36,6 +36,15 @@ def test_an_agent_elsewhere_cannot_reach_a_listener_on_loopback() -> None:
     assert [note.loud for note in describe_webhooks(["0.0.0.0:9100"], routes("agent.example:80"), "")] == [False]
 
 
+def test_a_url_on_loopback_leads_an_agent_elsewhere_to_itself() -> None:
+    """A loud line for that agent only."""
+    for url in ("http://localhost:9100", "http://[::1]:9100/hooks"):
+        _, note = describe_webhooks(["0.0.0.0:9100"], routes("localhost:1", "agent.example:80"), url)
+        assert note.loud
+        assert note.text == f"--webhook-url {url} leads the agent agent.example:80 to its own machine"
+        assert note.hint.endswith("--webhook-url https://proxy.example")
+
+
 def test_live_registrations_at_the_end(tmp_path: Path) -> None:
     """Those of this proxy's port, the named ones with their task."""
     registry = WebhookRegistry(tmp_path, lambda: 0.0)

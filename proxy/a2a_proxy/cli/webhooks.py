@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import state_directory_errors
@@ -38,12 +39,20 @@ def describe_webhooks(addresses: Sequence[str], routes: Sequence[Route], url: st
     """Yield a line that says where agents deliver, and one for each agent that probably cannot."""
     shown = f", as {url}" if url else ""
     yield ConsoleNote(f"agents deliver push notifications to {', '.join(addresses)}{shown}")
-    if url or not all(is_loopback(address.rpartition(":")[0].strip("[]")) for address in addresses):
-        return
-    for route in routes:
-        if not is_local(route.upstream.host.lower()):
+    elsewhere = [route.upstream.text for route in routes if not is_local(route.upstream.host.lower())]
+    if url:
+        if is_local(urlsplit(url).hostname or ""):
+            for agent in elsewhere:
+                yield ConsoleNote(
+                    f"--webhook-url {url} leads the agent {agent} to its own machine",
+                    "unless a tunnel leads from there to the proxy, write the proxy's address: --webhook-url "
+                    "https://proxy.example",
+                    loud=True,
+                )
+    elif all(is_loopback(address.rpartition(":")[0].strip("[]")) for address in addresses):
+        for agent in elsewhere:
             yield ConsoleNote(
-                f"the agent {route.upstream.text} cannot reach --webhooks on {addresses[0]} from another machine",
+                f"the agent {agent} cannot reach --webhooks on {addresses[0]} from another machine",
                 f"let it listen where agents reach it: --webhooks 0.0.0.0:{addresses[0].rpartition(':')[2]}",
                 loud=True,
             )
