@@ -6,6 +6,7 @@
  */
 
 import { createHash, randomUUID } from 'node:crypto';
+import { createServer } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import {
@@ -139,9 +140,9 @@ function errorOf(why) {
   return { kind: 'error', type: why.constructor.name, code: code === null ? null : String(code), message: why.message };
 }
 
-function said(text, ids = {}) {
+function said(text, ids = {}, configuration = {}) {
   const message = { messageId: randomUUID(), role: 'ROLE_USER', parts: [{ text }], ...ids };
-  return SendMessageRequest.fromJSON({ message, configuration: {} });
+  return SendMessageRequest.fromJSON({ message, configuration });
 }
 
 /** A callback for `drain` and a promise of the first event that `wanted` accepts. */
@@ -262,6 +263,27 @@ class Scenarios {
       await log.call(listed, (page) => ({ kind: 'pushes', configs: page.configs.map(pushOf) }));
       await log.call(this.client.deleteTaskPushNotificationConfig(ids), () => ({ kind: 'ok' }));
     }
+  }
+
+  /** The agent posts each event of a task to a webhook that came with the message. */
+  async webhook(log) {
+    const names = ['content-type', 'x-a2a-notification-token', 'authorization'];
+    const [completed, onPost] = first(({ body }) => {
+      const { status } = body.task ?? body.statusUpdate ?? body;
+      return status?.state?.toLowerCase().includes('completed');
+    });
+    const server = createServer(async (request, response) => {
+      const body = JSON.parse((await request.toArray()).join(''));
+      const headers = Object.fromEntries(names.filter((n) => n in request.headers).map((n) => [n, request.headers[n]]));
+      onPost(log.add({ kind: 'webhook', headers, body }, 'webhook'));
+      response.setHeader('Content-Length', 0).end();
+    });
+    await new Promise((listening) => server.listen(0, '127.0.0.1', listening));
+    const config = { url: `http://127.0.0.1:${server.address().port}/hook`, token: 'push-token-2' };
+    await log.drain(this.client.sendMessageStream(said('unary', {}, { taskPushNotificationConfig: config })));
+    await completed;
+    server.close();
+    server.closeAllConnections();
   }
 
   async errors(log) {
