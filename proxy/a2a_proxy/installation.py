@@ -1,4 +1,5 @@
-"""How this copy of a2a-proxy was installed: by uv, pipx or pip, and the command that adds an extra or upgrades it."""
+"""How this copy of a2a-proxy was installed: by uv, pipx or pip, and the commands that start it, add an extra to it and
+upgrade it."""
 
 from __future__ import annotations
 
@@ -9,6 +10,11 @@ from pathlib import Path
 
 _UVX_FOLDERS = ("archive-v", "environments-v")
 """Beginnings of the folders in uv's cache that hold the environments of `uvx`."""
+
+
+def inspect_command() -> tuple[str, ...]:
+    """Return the words that start the `a2a-inspect` of this copy: after `uvx` the shell does not find it."""
+    return ("uvx", "--from", "a2a-proxy", "a2a-inspect") if _is_uvx(Path(sys.prefix)) else ("a2a-inspect",)
 
 
 def install_hint(extra: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from a2a_proxy.cli.console import TextConsole
+from a2a_proxy.cli.console import StartInfo, TextConsole
 from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.protocol.finding_totals import rule_totals
@@ -139,3 +140,23 @@ def test_lines_without_a_progress_message_are_printed_at_the_end(tmp_path: Path)
     """The recorder died, or the pipe was full."""
     out, _ = printed(tmp_path, finding("W", 1), exchange(1))
     assert len(out) == 2
+
+
+@pytest.mark.parametrize(
+    ("prefix", "command"),
+    [
+        ("/home/me/.venv", "a2a-inspect r.db"),
+        ("/cache/uv/archive-v0/qV_p6s2x", "uvx --from a2a-proxy a2a-inspect r.db"),
+    ],
+    ids=["venv", "uvx"],
+)
+def test_the_banner_has_the_command_that_the_shell_finds(
+    prefix: str, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`uvx a2a-proxy demo` installs nothing that stays."""
+    monkeypatch.setattr(sys, "prefix", prefix)
+    with (tmp_path / "err").open("w") as err:
+        console = TextConsole(None, err, quiet=True)
+        console.show_start(StartInfo("1", [], "r.db", (), endless=False))
+        console.close()
+    assert (tmp_path / "err").read_text().splitlines()[-1] == f"inspect it: {command}"

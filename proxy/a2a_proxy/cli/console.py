@@ -16,6 +16,7 @@ import msgspec
 
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
 from a2a_proxy.cli.printer import Printer
+from a2a_proxy.installation import inspect_command
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.task import MissedReason
 from a2a_proxy.present import generations, text
@@ -153,7 +154,7 @@ class TextConsole:
         self._print_line(f"recording to {start.recording}; {secrets}")
         if start.spans_to:
             self._print_line(f"spans to {make_visible(start.spans_to)}")
-        self._print_line(f"inspect it: {shell_line('a2a-inspect', start.recording)}")
+        self._print_line(f"inspect it: {shell_line(*inspect_command(), start.recording)}")
         if start.endless:
             self._print_line("stop with Ctrl-C")
 
