@@ -149,7 +149,7 @@ async def test_a_miss_is_an_error_of_each_binding(client: Client) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as refused:
         await call(from_dict("1.0", "ListTasksRequest", {"pageSize": 99}).SerializeToString())
     assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION
-    trailing = dict(refused.value.trailing_metadata() or ())
+    trailing = dict(tuple(refused.value.trailing_metadata() or ()))
     assert json.loads(trailing["a2a-replay-miss-bin"])["kind"] == "arguments-differ"
     with pytest.raises(grpc.aio.AioRpcError) as unheard:
         await client.channel.unary_unary("/lf.a2a.v1.A2AService/NoSuchMethod")(b"")
@@ -253,13 +253,13 @@ async def test_a_port_in_use(client: Client) -> None:
         await second.start()
 
 
-async def test_invalid_http_is_answered_with_400(client: Client) -> None:
-    """They are answered with 400 or an HTTP/2 error, and no call is disturbed."""
+async def test_invalid_http_is_answered_with_an_error(client: Client) -> None:
+    """With 400; aiohttp 3.12 takes garbage for an unknown method. No call is disturbed."""
     host, _, port = client.mock.address.rpartition(":")
     for sent in (b"GET / HTTP/1.1\r\n\r\n", b"\x00\xff garbage\r\n\r\n", b"GET /\xff HTTP/1.1\r\nHost: a\r\n\r\n"):
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(sent)
-        assert (await reader.readline()).endswith(b"400 Bad Request\r\n")
+        assert (await reader.readline()).endswith((b" 400 Bad Request\r\n", b" 501 Not Implemented\r\n"))
         writer.close()
     assert "result" in await client.rpc("GetExtendedAgentCard", {})
 

@@ -81,7 +81,7 @@ async def test_calls_are_passed_through_over_grpc(two: Two) -> None:
             await channel.unary_unary(f"{_SERVICE}/NoSuchMethod")(b"")
     assert refused.value.code() is grpc.StatusCode.UNIMPLEMENTED
     assert (refused.value.details() or "").startswith("replay miss")
-    assert "a2a-replay-miss-bin" in dict(refused.value.trailing_metadata() or ())
+    assert "a2a-replay-miss-bin" in dict(tuple(refused.value.trailing_metadata() or ()))
     assert two.behind.call_count == 3
 
 

@@ -18,7 +18,7 @@ from a2a_proxy.replay.convert.responses import convert_answer
 
 _ZONELESS = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?")
 _MAX_DEPTH = 100
-"""Maximum nesting of JSON. Protobuf allows this many messages, and JSON in a part takes two of them for each level."""
+"""Maximum nesting of JSON. Protobuf allows this many messages; an object in a part takes three of them."""
 
 
 def encode_answer(value: Any, operation: str, dialect: Dialect, schema: str = "") -> bytes:
@@ -52,6 +52,10 @@ def _encode_message(value: Any, schema: str, wrapper: str) -> bytes:
         value = value if wrapper == "message" and "message" not in value else {wrapper: value}
     line, name = split_schema(schema)
     data: bytes = from_dict(line, name, _add_zones(value), lenient=True).SerializeToString(deterministic=True)  # type: ignore[arg-type]
+    try:
+        parse(line, name, data)  # type: ignore[arg-type]
+    except ParseError as error:  # versions of protobuf differ in what they encode, and agree in what they decode
+        raise RenderError(f"no peer can decode it: {error}") from error
     return data
 
 
