@@ -223,8 +223,9 @@ def test_a_proxy_of_the_environment_is_named(tmp_path: Path, proxy: str, line: s
 
 
 def test_processes_that_remain_are_named(tmp_path: Path) -> None:
-    """An orphan stays a descendant of the proxy."""
-    ran = run_command(tmp_path, "--", "sh", "-c", "(sleep 60 >/dev/null 2>&1 & echo $!)")
+    """An orphan stays a descendant of the proxy. Until it runs `sleep` it has the shell's name."""
+    wait = "until ps -o comm= -p $! | grep -q sleep; do :; done"
+    ran = run_command(tmp_path, "--", "sh", "-c", f"(sleep 60 >/dev/null 2>&1 & {wait}; echo $!)")
     os.kill(int(ran.out), signal.SIGKILL)
     assert ran.code == 0
     assert f"the command has ended, and sleep (pid {int(ran.out)}) still run" in ran.err

@@ -183,3 +183,19 @@ class TestLifecycle:
         slow = rpc(CREATE, HOOK | {"id": "p1"}, STORED, seconds=0.1)
         got = rpc(GET, THIS, STORED)
         assert said(CREATED + DELETED + run_together(slow, got, after=20 * MS), "017") == []
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [
+        http("DELETE", "/tasks/t1/pushNotificationConfigs/p1", reply_headers={"Content-Length": "2"}),
+        grpc(DELETE, THIS, finish="cut"),
+    ],
+    ids=["body cut off", "reset"],
+)
+def test_a_delete_without_a_whole_answer_may_have_happened(delete: Script) -> None:
+    """A client need not read the body of the answer, and its connection may end before it."""
+    listed = rpc(LIST, {"taskId": "t1"}, {"configs": []})
+    assert said(CREATED + listed, "016")
+    assert not said(CREATED + delete + listed, "016")
+    assert not said(CREATED + delete + rpc(GET, THIS, STORED), "017")

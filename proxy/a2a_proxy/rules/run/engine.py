@@ -33,6 +33,7 @@ from a2a_proxy.rules.run.missing_payload import MissingPayload
 from a2a_proxy.rules.run.repeat_limit import RepeatLimit
 from a2a_proxy.rules.run.request_flags import end_flags, exchange_flags
 from a2a_proxy.rules.run.status_fast_path import PLAIN_FRAMINGS, is_repeated_status
+from a2a_proxy.rules.state.push_configs import DELETE_CONFIG, forget_after_delete
 from a2a_proxy.rules.state.records import ExchangeRecord, TaskRecord
 from a2a_proxy.rules.state.session_state import LARGE_MESSAGE, SessionState, rule_dialect
 
@@ -439,6 +440,8 @@ class Engine:
                 self._rule_table(HookPoint.CLOSED, exchange), _NOT_EXCHANGE_FLAGS | end_flags(exchange), context, out
             )
         self._answer_contexts.pop(record.id, None)
+        if record.operation == DELETE_CONFIG:
+            forget_after_delete(self.session, record)
         self.session.on_exchange_end(record)
 
     def _judge_connection_frame(self, frame: Frame, source: RuleDataSource, out: list[Observation]) -> None:

@@ -8,12 +8,15 @@ from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.facts.credentials import principal_digest
 from a2a_proxy.rules.run.request_flags import CREATE_CONFIG, may_have_push_config
 from a2a_proxy.rules.state.card_declarations import Json, indexed_objects, object_member, string_member
+from a2a_proxy.rules.state.records import ExchangeRecord
+from a2a_proxy.rules.state.session_state import SessionState
 
 GET_CONFIG, LIST_CONFIGS, DELETE_CONFIG = (
     "GetTaskPushNotificationConfig",
     "ListTaskPushNotificationConfigs",
     "DeleteTaskPushNotificationConfig",
 )
+_NOTE = "push configs"
 _TASK_NAME, _CONFIG_NAME = 1000, 50
 """Maximum number of remembered tasks of one agent, and of configurations of one task."""
 
@@ -56,11 +59,11 @@ def configs_before(context: RuleContext) -> dict[str, Any]:
     An entry has `on` (active), `at` (since when, ns), and `by` (the client that created or deleted it).
     """
     notes = context.record.writable_notes()
-    found: dict[str, Any] | None = notes.get("push configs")
+    found: dict[str, Any] | None = notes.get(_NOTE)
     if found is None:
         task, config = config_reference(context)
-        all_of_agent = context.agent.notes.setdefault("push configs", {})
-        found = notes["push configs"] = dict(all_of_agent.get(task, {}))
+        all_of_agent = context.agent.notes.setdefault(_NOTE, {})
+        found = notes[_NOTE] = dict(all_of_agent.get(task, {}))
         if context.is_success and context.operation in (CREATE_CONFIG, DELETE_CONFIG):
             ident = (
                 config
@@ -81,6 +84,14 @@ def _learn_config(context: RuleContext, all_of_agent: dict[str, Any], task: str,
     while len(entries) > _CONFIG_NAME:
         del entries[next(iter(entries))]
     all_of_agent[task] = entries
+
+
+def forget_after_delete(session: SessionState, record: ExchangeRecord) -> None:
+    """Forget the configurations of a task at the end of a delete without a whole answer: it may have happened."""
+    agent = session.agents.get(record.agent)
+    is_answered = record.notes is not None and _NOTE in record.notes
+    if agent is not None and record.request_snapshot is not None and not is_answered:
+        agent.notes.get(_NOTE, {}).pop(record.request_snapshot.task_id, None)
 
 
 def client_identity(context: RuleContext) -> str:
