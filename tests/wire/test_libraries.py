@@ -18,12 +18,10 @@ from h2.events import DataReceived
 
 from a2a_proxy.model.chunk import Chunk, ChunkKind, Direction
 from a2a_proxy.model.frame import Frame, FrameKind
-from a2a_proxy.model.observation import Observation
-from a2a_proxy.observer import Observer
-from a2a_proxy.redaction import Redactor
 from a2a_proxy.wire.detect import PREFACE
 from support_http2 import frame, literal
 from support_mutations import SAMPLES, chunks, loaded
+from support_observer import observe
 from support_sse import read_events
 
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
@@ -55,11 +53,8 @@ def bytes_of(pieces: list[Chunk]) -> dict[int, dict[Direction, bytes]]:
 
 def messages_of(pieces: list[Chunk]) -> dict[int, Messages]:
     """Return the messages of each connection as the decoders read them, without empty ones."""
-    observer, out = Observer(Redactor(b"k" * 32)), list[Observation]()
-    for chunk in pieces:
-        observer.feed(chunk, out)
     found: dict[int, Messages] = {}
-    for each in out:
+    for each in observe(pieces).out:
         if isinstance(each, Frame) and each.kind not in BESIDE and each.payload:
             found.setdefault(each.connection, {UP: [], DOWN: []})[each.direction].append(each.payload)
     return found
