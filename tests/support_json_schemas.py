@@ -154,7 +154,7 @@ def cassette_schema() -> Schema:
         "type": "object",
         "properties": {
             "cassette": {"const": "a2a"},
-            "version": {"type": "integer", "minimum": 1, "maximum": FORMAT_VERSION},
+            "version": {"const": FORMAT_VERSION},
             "tool": {"type": "string"},
             "sessions": {"type": "array", "items": {"$ref": "#/$defs/session"}},
         },

@@ -191,7 +191,7 @@ def test_an_interrupted_session_closes_everything(session: list[Chunk]) -> None:
         note(observer, seen)
         assert all(exchange.closed for exchange in seen.exchanges.values())
         assert all(connection.closed for connection in seen.connections.values())
-        assert not observer.save()["lines"]
+        assert not observer.save()["connections"]
 
 
 @pytest.mark.parametrize("how", ["proxy stopped", "proxy killed"])
@@ -470,7 +470,7 @@ def test_snapshots_do_not_grow_with_the_session() -> None:
         observer.pop_changes()
         if number in (100, 1000):
             saved = observer.save()
-            saved["rules"]["world"]["tasks"] = saved["rules"]["agenda"] = saved["tasks"] = []
+            saved["rules"]["session"]["tasks"] = saved["rules"]["agenda"] = saved["tasks"] = []
             saved["segments"] = {}
             sizes.append(len(msgspec.msgpack.encode(saved)))
     assert sizes[1] - sizes[0] < 100

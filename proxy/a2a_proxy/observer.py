@@ -148,7 +148,7 @@ class _ObservedConnection:
             "opened": self.opened,
             "facts": msgspec.to_builtins(self.facts),
             "wire": self.wire.save(),
-            "talk": self.conversation.save(),
+            "conversation": self.conversation.save(),
             "dialed": self.dialed,
             "peer": self.peer,
             "how": self.how,
@@ -165,7 +165,7 @@ class _ObservedConnection:
         """Return the connection as it was when `save` was called."""
         connection = cls(number, state["opened"], msgspec.convert(state["facts"], ConnectionFacts), shared)
         connection.wire = ConnectionDecoder.restore(state["wire"])
-        connection.conversation = ConnectionConversation.restore(state["talk"], shared)
+        connection.conversation = ConnectionConversation.restore(state["conversation"], shared)
         connection.dialed = state["dialed"]
         connection.peer = state["peer"]
         connection.how = state["how"]
@@ -173,9 +173,8 @@ class _ObservedConnection:
         connection.lost = state["lost"]
         connection.kind = state["kind"]
         connection.counters = dict(state["counters"])
-        saved = state.get("upstream_tls")  # older versions saved none
-        connection.upstream_tls = None if saved is None else msgspec.convert(saved, TlsFacts)
-        connection.marks = [(place, note) for place, note in state.get("marks", ())]
+        connection.upstream_tls = msgspec.convert(state["upstream_tls"], TlsFacts | None)
+        connection.marks = [(place, note) for place, note in state["marks"]]
         return connection
 
 
@@ -663,7 +662,7 @@ class Observer:
             "tasks": self.tasks.save(),
             "segments": self._segments.save(),
             "rules": self._rules.save(),
-            "lines": {number: connection.save() for number, connection in self._connections.items()},
+            "connections": {number: connection.save() for number, connection in self._connections.items()},
             "edits": self.edits,
             "lost": self.lost,
         }
@@ -677,7 +676,7 @@ class Observer:
         observer.tasks = TaskTracker.restore(state["tasks"])
         observer._segments = SegmentTracker.restore(state["segments"], redactor.redact_text)
         observer._rules = Engine.restore(state["rules"])
-        for number, connection in state["lines"].items():
+        for number, connection in state["connections"].items():
             observer._connections[number] = _ObservedConnection.restore(number, connection, observer._session_context)
         observer.edits = state["edits"]
         observer.lost = state["lost"]

@@ -184,16 +184,6 @@ def test_unfinished_sessions_are_those_of_a_recording_and_say_who_is_at_work(sta
     assert not one.path.exists()
 
 
-def test_a_proxy_of_an_older_version_has_one_lock(tmp_path: Path) -> None:
-    folder = file_layout.create_journal(session(tmp_path / "r.db"))
-    (folder.path / "proxy.lock").unlink()
-    (found,) = file_layout.find_unfinished()
-    assert (found.proxy_lives, found.is_at_work) == (True, True)
-    folder.release_locks()
-    (found,) = file_layout.find_unfinished()
-    assert (found.proxy_lives, found.is_at_work) == (False, False)
-
-
 @pytest.mark.parametrize("deleted", [["lock"], ["session.json"], ["lock", "session.json", "proxy.lock"]])
 def test_deleted_files_of_a_live_journal_are_made_again(tmp_path: Path, deleted: list[str]) -> None:
     folder = file_layout.create_journal(session(tmp_path / "r.db"))

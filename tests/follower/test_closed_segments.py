@@ -9,7 +9,7 @@ import pytest
 
 from a2a_proxy.follower import closed_segments
 from a2a_proxy.follower.checkpoint import TableProgress
-from a2a_proxy.follower.closed_segments import ended_segments, segment_tables
+from a2a_proxy.follower.closed_segments import ended_segments
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
@@ -88,14 +88,6 @@ def test_rows_later_than_pending_frames_wait(table: Table) -> None:
     assert table.known.open == [10]
     assert table.look(until=35) == [10]
     assert table.look() == [30, 50]
-
-
-def test_old_recordings_without_segment_tables_yield_nothing(table: Table) -> None:
-    """Nothing is reported."""
-    assert segment_tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION, RowKind.HANDOFF}
-    table.writer._open_tables().db.execute("DROP VIEW handoffs")
-    table.writer._open_tables().db.execute("DROP TABLE handoff")
-    assert segment_tables(table.recording.db) == {RowKind.SEGMENT, RowKind.INTERRUPTION}
 
 
 def test_interruptions_and_hand_offs(table: Table) -> None:

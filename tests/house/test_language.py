@@ -35,16 +35,6 @@ BANNED = {
 }  # fmt: skip
 _PATTERNS = {re.compile(rf"(?i)\b(?:{phrase})\b"): instead for phrase, instead in BANNED.items()}
 
-ALLOWED = {
-    "proxy/a2a_proxy/archive/manifest.py": ('"octets"',),
-    "proxy/a2a_proxy/protocol/segments/state.py": ('"octets"',),
-    "proxy/a2a_proxy/recording/difference/view.py": ('"octets"',),
-    "proxy/a2a_proxy/rules/state/records.py": ('"octets"',),
-    "proxy/a2a_proxy/wire/stdio_reader.py": ('"octets"',),
-    "tui/a2a_inspect/commands/archive.py": ('"octets"',),
-}
-"""Keys of stored data and of JSON output, which users' programs read."""
-
 
 def _texts(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line number and text of each comment and string of a module, or the whole text of a document."""
@@ -66,10 +56,7 @@ def _files() -> list[Path]:
 
 def find_phrases(path: Path) -> Iterator[str]:
     """Yield a line for each banned phrase in a file: where it is, the phrase, and a better one."""
-    allowed = ALLOWED.get(path.relative_to(ROOT).as_posix(), ())
     for line, text in _texts(path):
-        if text in allowed:
-            continue
         for pattern, instead in _PATTERNS.items():
             for hit in pattern.finditer(text):
                 at = line + text.count("\n", 0, hit.start())

@@ -1,4 +1,4 @@
-"""The numbers of enumerations in journals and recordings, which files of older versions hold."""
+"""The numbers of enumerations, which journals and recordings hold."""
 
 from __future__ import annotations
 

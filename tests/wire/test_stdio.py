@@ -279,6 +279,6 @@ def test_held_bytes_are_bounded(data: bytes) -> None:
     for byte in (b"Content-Length: 15000\r\n\r\n", b"{", b"[", b"", b"Content-Type: x/y\r\n\r\n{"):
         for _ in range(40):
             reader.feed(byte + data, 1, [])
-            held = reader.save()["octets"]
+            held = reader.save()["buffer"]
             assert isinstance(held, dict)
             assert len(held["data"]) <= 2 * 20_000 + MAX_HEADER_BLOCK

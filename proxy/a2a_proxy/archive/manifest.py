@@ -89,7 +89,7 @@ class RowGroup(msgspec.Struct, frozen=True):
 class StoredFile(msgspec.Struct, frozen=True):
     """One Parquet file."""
 
-    byte_count: int = msgspec.field(name="octets")
+    byte_count: int
     sha256: str
     rows: int
     groups: tuple[RowGroup, ...]
@@ -114,8 +114,8 @@ class Manifest(msgspec.Struct, frozen=True):
     agents: tuple[str, ...]
     frames: StoredFile
     facts: StoredFile
-    cards: tuple[str, ...] | None = None
-    """Agents that have a card among the frames, or None in manifests written before this field existed."""
+    cards: tuple[str, ...]
+    """Agents that have a card among the frames."""
 
     def stored_file(self, table: str) -> StoredFile:
         """Return the entry of the file of `frames` or `facts`."""

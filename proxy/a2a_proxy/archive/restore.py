@@ -149,7 +149,7 @@ def _cards_before(files: ParquetFiles, parts: Iterable[Manifest], first: dict[st
 
 
 def _may_contain_card(part: Manifest, agent: str, before: int) -> bool:
-    return part.cut.since <= before and (part.cards is None or agent in part.cards)
+    return part.cut.since <= before and agent in part.cards
 
 
 def _last_card_call(files: ParquetFiles, part: Manifest, agent: str, before: int) -> int | None:

@@ -38,7 +38,7 @@ _CALL_COLUMNS = ("binding", "dialect", "operation", "method", "target", "status"
 _COPIED_COLUMNS = (*_CALL_COLUMNS[:-2], *_SHARED_COLUMNS.values())
 _MAX_CACHED = 4096
 """Number of calls that are cached while frames are read."""
-_FRAME_FIELDS = {"kind": "frame", "time": "at", "octet_start": "start", "octet_end": "end"}
+_FRAME_FIELDS = {"kind": "frame", "time": "at", "byte_start": "start", "byte_end": "end"}
 """Columns whose member has another name in a cassette's line."""
 _COLUMN_NAMES = [column.name for column in FRAME_COLUMNS]
 _FRAME_COLUMNS = [

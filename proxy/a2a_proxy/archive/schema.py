@@ -83,9 +83,9 @@ FRAME_COLUMNS = (
     ArchiveColumn("note", pa.string(), "Remark of the decoder, for readers."),
     ArchiveColumn("ours", pa.bool_(), "The proxy wrote these bytes, not the peer."),
     ArchiveColumn(
-        "octet_start", pa.int64(), "Offset of its first byte in its direction of the connection, framing included."
+        "byte_start", pa.int64(), "Offset of its first byte in its direction of the connection, framing included."
     ),
-    ArchiveColumn("octet_end", pa.int64(), "Offset of the byte after its last one."),
+    ArchiveColumn("byte_end", pa.int64(), "Offset of the byte after its last one."),
     ArchiveColumn("size", pa.int64(), "Size of the complete payload in bytes, also if it was cut."),
     ArchiveColumn("truncated", pa.bool_(), "The payload was cut at the storage limit."),
     ArchiveColumn("sha256", pa.binary(), "SHA-256 of the complete payload, if it was cut."),

@@ -255,8 +255,7 @@ def find_unfinished(recording: Path | None = None) -> list[Unfinished]:
         return []
     found, name = [], recording and os.path.realpath(recording)
     for path in folders:
-        lock = _PROXY_LOCK if (path / _PROXY_LOCK).exists() else _FOLDER_LOCK  # proxies of older versions have one lock
-        held = _is_locked(path / lock), is_in_use(path)
+        held = _is_locked(path / _PROXY_LOCK), is_in_use(path)
         session = read_session(path)  # after the locks: a folder that is being deleted loses this file before its locks
         if session is not None and name in (None, os.path.realpath(session.recording)):
             found.append(Unfinished(path, session, *held))

@@ -74,8 +74,6 @@ def _interface_paths(steps: list[PlannedCall]) -> dict[Binding, str]:
 
 def _calls_of_agents(recording: Recording) -> set[tuple[int, int]]:
     """Return the calls that an agent made while it worked; the live agent makes its own."""
-    if not recording.has_segments():
-        return set()
     found = (row for row in recording.read_handoffs() if row.handoff.kind == "delegation")
     return {(row.session, row.handoff.to_exchange) for row in found}
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from a2a_proxy.follower.checkpoint import SessionCursor, TableProgress
-from a2a_proxy.follower.closed_segments import ended_segments, segment_tables
+from a2a_proxy.follower.closed_segments import SEGMENT_TABLES, ended_segments
 from a2a_proxy.follower.consumer import RowKind
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.recording.read.cursor import Fingerprint, read_fingerprint
@@ -118,7 +118,7 @@ class _BatchReader:
         after.frame_print = read_fingerprint(self._db, "frame", after.frame)
         after.finding, after.own_finding = self._add_findings(top if full else None)
         after.finding_print = read_fingerprint(self._db, "finding", after.finding)
-        for kind in segment_tables(self._db) & self._row_kinds:
+        for kind in SEGMENT_TABLES.keys() & self._row_kinds:
             after.parts[kind] = self._add_parts(kind, top if full else None, top)
         self._add_exchanges(after, full)
         self._items.sort(key=lambda item: (item.at, item.kind))

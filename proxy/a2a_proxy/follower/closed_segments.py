@@ -52,12 +52,6 @@ def ended_segments(
     return found, _next_progress(progress, fresh, list(waiting))
 
 
-def segment_tables(db: sqlite3.Connection) -> frozenset[RowKind]:
-    """Return the kinds whose tables the recording has; old recordings have none."""
-    names = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    return frozenset(kind for kind, table in SEGMENT_TABLES.items() if table.name in names)
-
-
 def _new_numbers(
     db: sqlite3.Connection, table: _SegmentTable, session: int, progress: TableProgress, until: int | None
 ) -> Iterator[int]:

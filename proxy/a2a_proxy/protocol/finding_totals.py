@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 import msgspec
 
 from a2a_proxy.model.finding import Finding, Severity
-
-_LISTED = re.compile(r"(\d+) \D+$")
-"""The number of listed findings in the summary of a total; older recordings have it nowhere else."""
 
 
 class RuleTotal(msgspec.Struct, frozen=True):
@@ -25,17 +21,15 @@ class RuleTotal(msgspec.Struct, frozen=True):
 
 def is_total(finding: Finding) -> bool:
     """Return whether the finding is the total of a kind, made at the end of a session, and not a finding by itself."""
-    return not finding.exchange and "agent" in finding.evidence and finding.evidence.get("count", "").isdecimal()
+    counts = (finding.evidence.get(name, "") for name in ("count", "listed"))
+    return not finding.exchange and "agent" in finding.evidence and all(map(str.isdecimal, counts))
 
 
 def count_occurrences(finding: Finding) -> int:
     """Return how many findings the row stands for: 1, and for a total those that are not listed individually."""
     if not is_total(finding):
         return 1
-    listed = finding.evidence.get("listed", "")
-    if not listed and (found := _LISTED.search(finding.summary)) is not None:
-        listed = found[1]
-    return max(int(finding.evidence["count"]) - int(listed or 0), 0)
+    return max(int(finding.evidence["count"]) - int(finding.evidence["listed"]), 0)
 
 
 def rule_totals(findings: Iterable[Finding]) -> list[RuleTotal]:

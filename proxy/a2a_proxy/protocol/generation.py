@@ -190,7 +190,7 @@ class TaskGenerations(msgspec.Struct):
     highest: int = 0
     seen: list[NumberRange] = []
     """Numbers received in any frame, snapshots included."""
-    received: dict[str, list[NumberRange]] = msgspec.field(default_factory=dict, name="told")
+    received: dict[str, list[NumberRange]] = {}
     """Client -> numbers received by it in events."""
     gaps: list[_Gap] = []
     open: int = 0

@@ -144,7 +144,7 @@ class SessionContext:
     @classmethod
     def restore(cls, state: dict[str, Any]) -> SessionContext:
         """Return the context of a state that `save` returned."""
-        shared = cls(state.get("live", "auto"))
+        shared = cls(state["live"])
         shared._last_exchange = state["last_exchange"]
         shared._cards = msgspec.convert(state["cards"], dict[str, CardFacts])
         shared._dialects = {agent: Dialect(value) for agent, value in state["dialects"].items()}

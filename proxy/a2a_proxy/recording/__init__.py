@@ -15,7 +15,7 @@ Files:
 - `read`: reading of one recording, or of several as one (package)
 - `write`: writing of a session (package)
 - `cassette`: recordings as JSON lines (package)
-- `store`: the SQLite file: schema, migrations, codecs, blocks (package)
+- `store`: the SQLite file: schema, codecs, blocks (package)
 
 Common:
 - `names`: names of recording files

@@ -59,7 +59,7 @@ class PipeBuffer:
     def save(self) -> dict[str, object]:
         """Plain values for `restore`."""
         marks = [list(mark) for mark in self._marks]
-        return {"data": bytes(self.data), "base": self.base, "marks": marks, "lines": [self._lf, self._searched]}
+        return {"data": bytes(self.data), "base": self.base, "marks": marks, "line_feed": [self._lf, self._searched]}
 
     @classmethod
     def restore(cls, state: dict[str, Any]) -> PipeBuffer:
@@ -68,5 +68,5 @@ class PipeBuffer:
         buffer.data += state["data"]
         buffer.base = state["base"]
         buffer._marks = [(offset, at) for offset, at in state["marks"]]
-        buffer._lf, buffer._searched = state["lines"]
+        buffer._lf, buffer._searched = state["line_feed"]
         return buffer

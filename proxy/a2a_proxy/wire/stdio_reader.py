@@ -321,7 +321,7 @@ class PipeReader:
         """Plain values for `restore`."""
         return {
             "limits": [self._limit, self._keep],
-            "octets": self._buffer.save(),
+            "buffer": self._buffer.save(),
             "framed": self._framed,
             "stray_block": self._stray_up_to,
             "block": self._header_block if self._head is not None else b"",
@@ -340,7 +340,7 @@ class PipeReader:
     def restore(cls, direction: Direction, state: dict[str, Any]) -> PipeReader:
         """Return the reader that `save` was called on."""
         reader = cls(direction, *state["limits"])
-        reader._buffer = PipeBuffer.restore(state["octets"])
+        reader._buffer = PipeBuffer.restore(state["buffer"])
         reader._framed, reader._stray_up_to = state["framed"], state["stray_block"]
         reader._not_single_up_to = state["several"]
         reader._header_block = state["block"]

@@ -10,7 +10,6 @@ import pytest
 
 from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
-from a2a_proxy.installation import upgrade_hint
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.replay.load import load_script
 
@@ -55,22 +54,6 @@ def test_fmt_checks_and_writes(inspect: Inspect, tmp_path: Path) -> None:
     assert inspect("ls", path) == 0
 
 
-def test_migrate_refuses_edited_and_newer_cassettes(inspect: Inspect, tmp_path: Path) -> None:
-    """It brings old ones up and never takes an edit over."""
-    old = tmp_path / "old.a2a.jsonl"
-    old.write_bytes((Path(__file__).parents[2] / "data" / "version_1.a2a.jsonl").read_bytes())
-    assert inspect("cassette", "migrate", "--check", old) == 1
-    assert inspect("cassette", "migrate", old) == 0
-    assert "rewritten as format" in inspect.out
-    assert inspect("cassette", "migrate", "--check", old) == 0
-    old.write_bytes(old.read_bytes().replace(b'"version":1', b'"version":99'))
-    assert inspect("cassette", "migrate", old) == 2
-    assert "written by a newer a2a-proxy" in inspect.err
-    assert upgrade_hint() in inspect.err
-    old.write_bytes(DEMO.read_bytes().replace(b"Lisbon", b"Porto"))
-    assert inspect("cassette", "migrate", old) == 2
-
-
 def test_trim_keeps_the_calls_that_a_replay_needs(inspect: Inspect, tmp_path: Path) -> None:
     """A poll alone would query a task without its start: the call that created it stays, and the card."""
     with open_recording_or_cassette(SDK) as recording:
@@ -110,7 +93,7 @@ def test_trim_replaces_only_a_cassette(inspect: Inspect, tmp_path: Path) -> None
     assert inspect("cassette", "trim", recording, "2", "--overwrite", "-o", empty) == 0
 
 
-@pytest.mark.parametrize("words", [("scan",), ("fmt", "--check"), ("migrate",)])
+@pytest.mark.parametrize("words", [("scan",), ("fmt", "--check")])
 def test_a_bad_file_does_not_stop_the_others(inspect: Inspect, tmp_path: Path, words: tuple[str, ...]) -> None:
     """Each file is reported, bad ones with their reason, and the exit code says that there was one."""
     good = tmp_path / "good.a2a.jsonl"
@@ -178,12 +161,11 @@ def test_diff_uses_the_same_comparison(inspect: Inspect) -> None:
     assert inspect.out == said
 
 
-@pytest.mark.parametrize("command", ["fmt", "migrate"])
-def test_invalid_cassettes_are_refused(inspect: Inspect, tmp_path: Path, command: str) -> None:
+def test_invalid_cassettes_are_refused(inspect: Inspect, tmp_path: Path) -> None:
     """Another file, a recording, no file, a folder: a clear line each."""
     other = tmp_path / "other.yaml"
     other.write_text("interactions: []\n")
     for path, said in ((other, "is not a cassette"), (tmp_path / "none", "cannot"), (tmp_path, "is not a cassette")):
-        assert inspect("cassette", command, path) == 2
+        assert inspect("cassette", "fmt", path) == 2
         assert said in inspect.err
         assert "Traceback" not in inspect.err

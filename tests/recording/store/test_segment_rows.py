@@ -144,14 +144,3 @@ def test_deleting_a_session_deletes_its_segments_and_keeps_shared_names(tmp_path
         assert [row.handoff for row in recording.read_handoffs()] == [handoff]
         values = {value for (value,) in recording.db.execute("SELECT value FROM ident_text")}
         assert "context-one" not in values
-
-
-def test_a_recording_of_an_older_schema_has_no_segments() -> None:
-    db = open_private()
-    Writer.on_connection(db, FACTS).write([], [], Changes([], [], []))
-    for table in ("segment", "interruption", "handoff"):
-        db.execute(f"DROP VIEW {table}s")
-        db.execute(f"DROP TABLE {table}")
-    recording = Recording.from_connection(db, "test")
-    assert [*recording.read_segments(), *recording.read_interruptions(), *recording.read_handoffs()] == []
-    db.close()

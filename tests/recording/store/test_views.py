@@ -79,23 +79,6 @@ def test_artifacts_name_their_task(path: Path):
     assert rows == [("a", "t1", "r", "result", 2, 3, 40, 1, START + 2, START + 3)]
 
 
-def test_a_recording_of_version_7_gets_its_titles(path: Path):
-    """The migration adds what the file already needs."""
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript("DROP VIEW findings; DROP VIEW artifacts; DROP TABLE rule; PRAGMA user_version = 7")
-        db.execute("ALTER TABLE connection DROP COLUMN client_process")
-        db.execute("ALTER TABLE session DROP COLUMN names")
-        db.execute("ALTER TABLE session DROP COLUMN faults")
-        db.execute("ALTER TABLE connection DROP COLUMN tls")
-        db.execute("ALTER TABLE exchange DROP COLUMN card_signatures")
-        db.execute("DELETE FROM _sqlite_migrations WHERE name >= 'm008'")
-        db.commit()
-    writer = Writer(path, facts(2))
-    writer.write([])
-    writer.close()
-    assert query(path, "SELECT title FROM findings WHERE rule = 'A2A-GEN-001'") == [("Generation gap",)]
-
-
 def test_the_queries_of_the_manual_run(tmp_path: Path):
     """Each query under "Five queries" gives rows for a recording with findings and artifacts."""
     page = (ROOT / "proxy/a2a_proxy/manual/recordings.md").read_text()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import shutil
 import sqlite3
 from contextlib import closing
@@ -16,7 +15,6 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import make_key
-from a2a_proxy.recording.store.schema import SCHEMA_VERSION
 from a2a_proxy.recording.tools.merge import UNENDED, merge_sessions, plan_merge
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from support_inspect import MS, frame
@@ -169,25 +167,6 @@ def test_a_source_is_read_as_one_snapshot(tmp_path: Path, monkeypatch: pytest.Mo
     with Recording(tmp_path / "out.a2a.db") as recording:
         assert recording.count_rows().frames == 2
         assert recording.count_rows().exchanges == 1
-
-
-def test_an_old_recording_is_merged_into_the_newest_schema(tmp_path: Path) -> None:
-    """Its segments, which it did not have, are cut; it stays as old as it was."""
-    old = tmp_path / "old.a2a.db"
-    with closing(sqlite3.connect(old)) as db:
-        db.executescript((ROOT / "tests/data/version_1.sql").read_text())
-        db.execute("PRAGMA journal_mode = WAL")
-    before = hashlib.sha256(old.read_bytes()).digest()
-    with Recording(old) as recording:
-        known = by_uuid(recording)
-
-    told = merged(tmp_path / "out.a2a.db", old, pair(tmp_path)[0])
-    for uuid, parts in known.items():
-        assert told[uuid][:8] == parts[:8]
-        assert told[uuid][8] != []
-    assert hashlib.sha256(old.read_bytes()).digest() == before
-    with closing(sqlite3.connect(tmp_path / "out.a2a.db")) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
 
 
 def test_existing_files_and_sources_are_not_overwritten(tmp_path: Path) -> None:

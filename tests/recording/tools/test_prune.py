@@ -11,7 +11,7 @@ from a2a_proxy.recording.tools.prune import _KEYED_TABLES, _ROW_TABLES, _SESSION
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED
 
-SHARED = {"session", "text", "ident", "shape", "blob", "_sqlite_migrations", "sqlite_sequence", "rule"}
+SHARED = {"session", "text", "ident", "shape", "blob", "rule"}
 """Tables that do not belong to one session."""
 
 

@@ -33,7 +33,7 @@ def put(tmp_path: Path, sample: Path, old: bytes, new: bytes, times: int = 1) ->
     data = sample.read_bytes()
     assert old in data
     path.write_bytes(data.replace(old, new, times))
-    rewrite_cassette(path, edited=True)
+    rewrite_cassette(path)
     return path
 
 
@@ -87,7 +87,7 @@ def test_a_known_secret_is_found_elsewhere(tmp_path: Path) -> None:
     path = tmp_path / "two.a2a.jsonl"
     data = DEMO.read_bytes().replace(b"Lisbon", b"say aHVudGVyMi1odW50ZXIy now", 1)
     path.write_bytes(data.replace(b'["Host",', b'["X-API-Key","hunter2-hunter2"],["Host",'))
-    rewrite_cassette(path, edited=True)
+    rewrite_cassette(path)
     seen = scanned(path)
     assert {(each.clue, each.secret) for each in seen.secrets} == {(Clue.NAME, b"hunter2-hunter2")}
     wheres = {each.where for each in seen.secrets}

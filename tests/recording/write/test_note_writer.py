@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -14,14 +11,12 @@ from a2a_proxy.model.note import Note
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, read_cassette, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.store.schema import SCHEMA_VERSION
 from a2a_proxy.recording.tools.prune import remove_sessions
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
 from support_inspect import changes, exchange, live, request, sample, status, writer
 from support_recording import STARTED
 
 AT = STARTED + 5_000_000_000
-DATA = Path(__file__).parents[2] / "data"
 
 
 def noted(path: Path) -> dict[tuple[int, int, int], Note]:
@@ -87,18 +82,6 @@ def test_a_cassette_keeps_notes(tmp_path: Path) -> None:
     assert noted(tmp_path / "b.db") == noted(path)
 
 
-def test_a_cassette_without_notes_says_version_1(tmp_path: Path) -> None:
-    """So older versions read it; with notes they refuse it with an explanation."""
-    path = sample(tmp_path / "a.db")
-    with Recording(path) as recording:
-        write_cassette(recording, tmp_path / "a.a2a.jsonl")
-    write_note(path, NotePlace(1), AT, text="x")
-    with Recording(path) as recording:
-        write_cassette(recording, tmp_path / "b.a2a.jsonl")
-    heads = [(tmp_path / name).read_text().split(',"tool"')[0] for name in ("a.a2a.jsonl", "b.a2a.jsonl")]
-    assert heads == ['{"cassette":"a2a","version":1', '{"cassette":"a2a","version":2']
-
-
 def test_a_cassette_takes_no_notes(tmp_path: Path) -> None:
     path = tmp_path / "a.a2a.jsonl"
     with Recording(sample(tmp_path / "a.db")) as recording:
@@ -128,31 +111,3 @@ def test_notes_are_deleted_with_their_session(tmp_path: Path) -> None:
     write_note(path, NotePlace(2), AT, text="stays")
     remove_sessions(path, [1])
     assert noted(path) == {(2, 0, -1): Note("stays", AT)}
-
-
-def test_a_recording_of_an_older_version(tmp_path: Path) -> None:
-    """It has none, can be asked for them by a filter too, and gets them where one is written; a reader sees it."""
-    path = tmp_path / "old.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript((DATA / "version_1.sql").read_text())
-        db.execute("PRAGMA journal_mode = WAL")
-    with Recording(path) as reader:
-        assert reader.read_notes() == []
-        assert list(reader.find_exchanges("note:*")) == []
-        write_note(path, NotePlace(1, 1), AT, text="later", bookmark=True)
-        reader.data_version()
-        assert [row.exchange.id for row in reader.find_exchanges("note:later bookmark:yes")] == [1]
-        assert [row.note.text for row in reader.read_notes(1)] == ["later"]
-        assert reader.db.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
-
-
-def test_an_older_version_in_a_read_only_folder_is_unchanged(tmp_path: Path) -> None:
-    """It is read as it is: nothing is left beside it, nothing changed in it."""
-    path = tmp_path / "old.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.executescript((DATA / "version_1.sql").read_text())
-    copy = shutil.copy(path, tmp_path / "copy.db")
-    with Recording(path) as reader:
-        assert reader.read_notes() == []
-    assert path.read_bytes() == Path(copy).read_bytes()
-    assert {each.name for each in tmp_path.iterdir()} == {"old.db", "copy.db"}

@@ -17,7 +17,6 @@ _json_option = click.option(
 _filter_option = click.option(
     "--filter", "-f", "where", default="", metavar="EXPR", help="Only exchanges that match: 'task:b2a4 err'."
 )
-_cassettes_argument = click.argument("cassettes", nargs=-1, required=True, type=click.Path(path_type=Path))
 
 
 @click.group(cls=SectionedGroup)
@@ -36,7 +35,7 @@ def read_cassette(source: Path, recording: Path) -> None:
 
 
 @cassette.command("fmt")
-@_cassettes_argument
+@click.argument("cassettes", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a file would be rewritten.")
 @click.option(
     "--blobs/--self-contained",
@@ -51,19 +50,6 @@ def format_cassettes(cassettes: tuple[Path, ...], check: bool, blobs: bool | Non
     from a2a_inspect.commands.cassette import format_files
 
     return format_files(cassettes, blobs=blobs, check=check)
-
-
-@cassette.command("migrate")
-@_cassettes_argument
-@click.option("--check", is_flag=True, help="Change nothing; exit with 1 if a file has an older format.")
-def migrate_cassettes(cassettes: tuple[Path, ...], check: bool) -> int:
-    """Convert CASSETTES of older formats to the newest format.
-
-    Other commands read older formats without conversion; newer formats are rejected.
-    """
-    from a2a_inspect.commands.cassette import migrate_files
-
-    return migrate_files(cassettes, check=check)
 
 
 @cassette.command("scan")

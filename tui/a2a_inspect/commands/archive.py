@@ -133,7 +133,7 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
 
         brought = restore_recording(place, _parse_query(words), what, target)
     if options.as_json:
-        traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "octets": place.traffic.got}
+        traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "bytes": place.traffic.got}
         print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
         return
     calls = f"{text.format_count(brought.exchanges, 'exchange')} with {text.format_count(brought.frames, 'frame')}"
@@ -234,5 +234,5 @@ def _segment_object(manifest: Manifest) -> dict[str, object]:
         "contexts": manifest.contexts,
         "traces": manifest.traces,
         "agents": list(manifest.agents),
-        "octets": manifest.frames.byte_count + manifest.facts.byte_count,
+        "bytes": manifest.frames.byte_count + manifest.facts.byte_count,
     }

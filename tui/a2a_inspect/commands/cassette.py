@@ -1,4 +1,4 @@
-"""`a2a-inspect cassette read`, `fmt` and `migrate`: convert a cassette to a recording, or rewrite it.
+"""`a2a-inspect cassette read` and `fmt`: convert a cassette to a recording, or rewrite it.
 
 `export` converts a recording to a text file.
 """
@@ -11,7 +11,6 @@ from pathlib import Path
 from a2a_inspect.commands.file_loop import process_files
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.protocol.text import make_visible, shell_line
-from a2a_proxy.recording.cassette.exporter import FORMAT_VERSION
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette
 from a2a_proxy.recording.errors import RecordingError
@@ -41,30 +40,15 @@ def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) ->
     """
 
     def format_one(path: Path) -> bool:
-        result = _rewrite_cassette(path, blobs=blobs, edited=True, check=check)
+        _refuse_recording(path)
+        try:
+            result = rewrite_cassette(path, blobs=blobs, check=check)
+        except RecordingError as wrong:
+            raise UserError(wrong.message, wrong.hint) from wrong
         print(f"{make_visible(str(path))}: {_format_result_words(result, check=check)}")
         return check and result.changed
 
     return process_files(paths, format_one)
-
-
-def migrate_files(paths: tuple[Path, ...], *, check: bool) -> int:
-    """Convert valid cassettes to the newest format and return the exit code, as `format_files` does."""
-
-    def migrate_one(path: Path) -> bool:
-        result = _rewrite_cassette(path, check=check)
-        print(f"{make_visible(str(path))}: {_migrate_result_words(result, check=check)}")
-        return check and result.changed
-
-    return process_files(paths, migrate_one)
-
-
-def _rewrite_cassette(path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool) -> RewriteResult:
-    _refuse_recording(path)
-    try:
-        return rewrite_cassette(path, blobs=blobs, edited=edited, check=check)
-    except RecordingError as wrong:
-        raise UserError(wrong.message, wrong.hint) from wrong
 
 
 def _format_result_words(result: RewriteResult, *, check: bool) -> str:
@@ -72,12 +56,6 @@ def _format_result_words(result: RewriteResult, *, check: bool) -> str:
         return "unchanged"
     why = "edited by hand; " if result.edited else ""
     return f"{why}would be rewritten" if check else f"{why}rewritten, with new digests"
-
-
-def _migrate_result_words(result: RewriteResult, *, check: bool) -> str:
-    if not result.changed:
-        return f"already format {FORMAT_VERSION}"
-    return f"{'would be rewritten' if check else 'rewritten'} as format {FORMAT_VERSION}"
 
 
 def _refuse_recording(path: Path) -> None:

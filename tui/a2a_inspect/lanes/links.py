@@ -21,7 +21,6 @@ _MAX_HANDOFFS = 10_000
 _EXCHANGES_OF_TASK = "SELECT id FROM exchange WHERE id >= ? AND id < ? AND task = (SELECT ident FROM task WHERE id = ?)"
 _ROWS_OF_TASKS = "task IN (SELECT ident FROM task WHERE id IN (SELECT value FROM json_each(?)))"
 _SEGMENT_TABLES = ("segment", "interruption")
-"""Tables that recordings before schema version 3 do not have."""
 
 
 class TaskLinks:
@@ -31,7 +30,6 @@ class TaskLinks:
         self._db = recording.db
         self.agent_names = AgentNames(recording, session)
         self._key_range = (session << SESSION_SHIFT, (session + 1) << SESSION_SHIFT)
-        self._has_segments = recording.has_segments()
         self.handoffs: list[Handoff] = [row.handoff for row in recording.read_handoffs(session, limit=_MAX_HANDOFFS)]
 
     def exchanges_of(self, task: int) -> Iterable[int]:
@@ -40,8 +38,6 @@ class TaskLinks:
 
     def row_keys(self, table: str, tasks: list[int]) -> list[int]:
         """Return keys of the rows in a segment table that name one of these tasks, in order."""
-        if not self._has_segments:
-            return []
         query = f"SELECT id FROM {table} WHERE id >= ? AND id < ? AND {_ROWS_OF_TASKS} ORDER BY id"
         return [row[0] for row in self._db.execute(query, (*self._key_range, json.dumps(tasks)))]
 
@@ -54,7 +50,7 @@ class SessionLinks(TaskLinks):
         rows = self._db.execute("SELECT id, ident FROM task WHERE session = ?", (session,))
         self._idents: dict[int, int] = dict(rows.fetchall())
         self._exchanges_by_task = self._rows_by_task("exchange")
-        self._segments_by_task = {table: self._rows_by_task(table) for table in _SEGMENT_TABLES if self._has_segments}
+        self._segments_by_task = {table: self._rows_by_task(table) for table in _SEGMENT_TABLES}
 
     def exchanges_of(self, task: int) -> Iterable[int]:
         """Return as `TaskLinks.exchanges_of`."""

@@ -263,7 +263,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
             self.path = match_request_line(exchange.method, exchange.target.encode("latin-1"))
         self.guessed = state["guessed"]
         self._is_bound = state["settled"]
-        self._posted_call = state.get("posted", b"")
+        self._posted_call = state["posted"]
         self.calls = dict(state["calls"])
         self.heads = msgspec.convert(state["heads"], list[SpanPiece | None], builtin_types=(bytes,))
         self._bodies = [_BodyInlet.restore(saved) for saved in state["bodies"]]

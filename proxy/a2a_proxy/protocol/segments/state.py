@@ -126,7 +126,7 @@ class ConversationState(msgspec.Struct, gc=False, omit_defaults=True):
     generation: int = 0
     message_id: str = ""
     """Id of the agent's last message."""
-    byte_count: int = msgspec.field(default=0, name="octets")
+    byte_count: int = 0
     """Size in bytes of the artifacts in the last snapshot; -1 if updates have arrived since."""
     last: int = 0
     """Id of the segment that began last."""

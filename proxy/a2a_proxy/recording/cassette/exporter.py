@@ -17,10 +17,7 @@ from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, TaskRow, make_key
 from a2a_proxy.recording.store.codec import pack_json
 
-FORMAT_VERSION = 3
-"""Version 2 added notes, version 3 the redaction of sessions. A cassette without them is written as version 1, so that
-older programs can read it.
-"""
+FORMAT_VERSION = 1
 MIN_BLOB_BYTES = 65_536
 """Bytes. A payload of at least this size goes to a file of its own if that is requested."""
 
@@ -89,10 +86,8 @@ class Exporter:
             for row in self._filter_sessions(self.recording.read_notes())
             if self._is_selected(row, row.note.exchange or None)
         ]
-        version = 3 if any(row.facts.redaction for row in self._rows) else 2 if notes else 1
-        self._write_line(
-            {"cassette": "a2a", "version": version, "tool": tool, "sessions": [*map(session_line, self._rows)]}
-        )
+        sessions = [*map(session_line, self._rows)]
+        self._write_line({"cassette": "a2a", "version": FORMAT_VERSION, "tool": tool, "sessions": sessions})
         self._write_conversation()
         for task in self._filter_sessions(self.recording.read_tasks()):
             kept = task if self.selection is None else self.selection.select_task(task)

@@ -6,7 +6,7 @@
     {"frame":"request","at":1203400,...,"data":{...}}    in the order of storing, which is the order of the wire
     {"task":"...",...}
     {"finding":"A2A-GEN-001",...}
-    {"note":"look here",...}                written by a person; a cassette with such lines has `"version":2`
+    {"note":"look here",...}                written by a person
     {"end":{counts},"payloads":"<sha256 over all payloads>","sha256":"<sha256 over all lines before>"}
 
 Lines of any session except the first name it: `"session":2`. Times are ns relative to the start of their session. The

@@ -55,8 +55,6 @@ class Importer:
         self._session = 1
         self._starts: dict[int, int] = {}
         self._batch = _ImportBatch()
-        self.version = 0
-        """Version of the format, from the first line."""
         self.blobs = False
         """Whether some payloads are in the folder `blobs`."""
 
@@ -101,12 +99,11 @@ class Importer:
             raise self._make_error("not a cassette", "name a file that `a2a-inspect export` wrote")
         if version > FORMAT_VERSION:
             raise self._make_error(
-                f"written by a newer a2a-proxy (format {version}, this one reads up to {FORMAT_VERSION})",
+                f"written by a newer a2a-proxy (format {version}, this one reads {FORMAT_VERSION})",
                 upgrade_hint(),
             )
-        self.version = version
         with self._reject_nonsense():
-            for session in line["sessions"]:
+            for session in msgspec.convert(line["sessions"], list[Line]):
                 facts = self._session_facts(session)
                 self._writers.append((Writer.on_connection(self._db, facts), session, facts.started))
             self._starts = {place: start for place, (_, _, start) in enumerate(self._writers, 1)}

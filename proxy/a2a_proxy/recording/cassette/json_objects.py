@@ -20,7 +20,6 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.task import ArtifactState, MissedGenerations, MissedReason, Support, Task
-from a2a_proxy.recording.store.version_1 import generation_ranges
 
 Line = dict[str, Any]
 _Convert = Callable[[Any, int], Any]
@@ -124,9 +123,7 @@ def _write_missed(value: Any, start: int) -> Any:
 
 
 def _read_missed(value: Any, start: int) -> Any:
-    return tuple(
-        MissedGenerations(**_read_fields(_MISSED_FIELDS, line, start)) for line in value if isinstance(line, dict)
-    )
+    return tuple(MissedGenerations(**_read_fields(_MISSED_FIELDS, line, start)) for line in value)
 
 
 _CONNECTION_FIELDS = _struct_fields(
@@ -229,17 +226,11 @@ def read_exchange(line: Line, start: int) -> Exchange:
 
 def write_task(value: Task, start: int) -> Line:
     """Return `{"task": "id", ...}`."""
-    line = _write_fields(_TASK_FIELDS, value, start)
-    if value.generation:  # also if it is empty: a line without it is of version 1
-        line.setdefault("seen", [])
-    return line
+    return _write_fields(_TASK_FIELDS, value, start)
 
 
 def read_task(line: Line, start: int) -> Task:
     """Inverse of `write_task`. Raises as `read_connection` does."""
-    if line.get("generation") and "seen" not in line:  # version 1: `missed` holds plain numbers
-        seen = generation_ranges(line["generation"], line.get("missed", []))
-        line = {**line, "seen": seen, "missed": [], "support": "yes"}
     return Task(**_read_fields(_TASK_FIELDS, line, start))
 
 

@@ -1,4 +1,4 @@
-"""Rewriting of a cassette in this version's format: after an edit by hand, or from an older format."""
+"""Rewriting of a cassette in canonical form, after an edit by hand."""
 
 from __future__ import annotations
 
@@ -25,49 +25,36 @@ class RewriteResult(msgspec.Struct, frozen=True):
     """Whether the file was changed, or would be."""
     edited: bool
     """Whether its counts or digests did not match its lines."""
-    before: int
-    """Version of the format in the file."""
-    after: int
-    """Version of the format after rewriting: the lowest that can hold the content."""
 
 
-def rewrite_cassette(
-    path: Path, *, blobs: bool | None = None, edited: bool = False, check: bool = False
-) -> RewriteResult:
-    """Rewrite the cassette in place in this version's format and return the effect. `check` changes nothing.
+def rewrite_cassette(path: Path, *, blobs: bool | None = None, check: bool = False) -> RewriteResult:
+    """Rewrite the cassette in place in canonical form and return the effect. `check` changes nothing.
 
-    `blobs`: whether large payloads go to separate files; None keeps them as they are. With `edited`, counts and digests
-    need not match. The file is replaced atomically, and keeps its permissions.
+    `blobs`: whether large payloads go to separate files; None keeps them as they are. Counts and digests need not
+    match. The file is replaced atomically, and keeps its permissions.
 
     Raises:
-        RecordingError: the file is not a cassette, cannot be read or written, was changed, or is of a newer format.
+        RecordingError: the file is not a cassette, cannot be read or written, or is of a newer format.
     """
     file = Path(os.path.realpath(path))
     try:
         with contextlib.closing(open_private()) as db:
-            read, fits = _import_cassette(path, db, edited=edited)
+            read, fits = _import_cassette(path, db)
             keep = read.blobs if blobs is None else blobs
             with Recording.from_connection(db, str(path)) as recording, tempfile.TemporaryDirectory() as folder:
                 rewritten = Path(folder) / "again.a2a.jsonl"
                 write_cassette(recording, rewritten, blobs=keep)
                 changed = not filecmp.cmp(file, rewritten, shallow=False)
-                after = cassette_version(rewritten)
                 if changed and not check:
                     mode = file.stat().st_mode & 0o777
                     write_cassette(recording, file, blobs=keep, overwrite=True)
                     file.chmod(mode)
     except OSError as wrong:
         raise RecordingError(f"cannot use {path}: {wrong.strerror}", "check its permissions and its disk") from wrong
-    return RewriteResult(changed, not fits, read.version, after)
+    return RewriteResult(changed, not fits)
 
 
-def cassette_version(path: Path) -> int:
-    """Return the version of the format in the first line of an intact cassette."""
-    with path.open("rb") as stream:
-        return int(msgspec.json.decode(stream.readline())["version"])
-
-
-def _import_cassette(path: Path, db: sqlite3.Connection, *, edited: bool) -> tuple[Importer, bool]:
+def _import_cassette(path: Path, db: sqlite3.Connection) -> tuple[Importer, bool]:
     """Store the cassette in `db`. Return its importer, and whether its counts and digests match."""
     if path.exists() and not is_cassette(path):
         raise RecordingError(f"{path} is not a cassette", "name a file that `a2a-inspect export` wrote")
@@ -77,8 +64,6 @@ def _import_cassette(path: Path, db: sqlite3.Connection, *, edited: bool) -> tup
             reader.run()
         except CassetteChanged:
             # The check follows the last line: everything is stored except the ends of the sessions.
-            if not edited:
-                raise
             reader.finish()
             return reader, False
     return reader, True

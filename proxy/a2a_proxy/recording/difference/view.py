@@ -108,4 +108,4 @@ def _digest_value(recording: Recording, row: FrameRow) -> dict[str, Any]:
     """Return the size and hash of a payload that is too large to compare, or was not stored completely."""
     frame = row.frame
     digest = frame.sha256 or hashlib.sha256(recording.read_payload(row)).digest()
-    return {"octets": frame.size, "sha256": digest.hex()}
+    return {"bytes": frame.size, "sha256": digest.hex()}

@@ -29,9 +29,7 @@ SIZE = (
     " JOIN blob ON blob.id = piece.blob WHERE piece.frame = f.id) ELSE 0 END)"
 )
 MESSAGE = f"a2a_message(f.message, {_PAYLOAD})"
-_SENT = "(SELECT (SELECT sent_traceparent FROM exchange x WHERE x.id = e.id) FROM (SELECT NULL AS sent_traceparent))"
-"""The trace context sent to the agent. In a file from before version 7 the name resolves to the outer NULL."""
-TRACE = f"substr(coalesce({_SENT}, e.traceparent), 4, 32)"
+TRACE = "substr(coalesce(nullif(e.sent_traceparent, ''), e.traceparent), 4, 32)"
 ZERO = "CASE WHEN e.flags & 12 THEN e.started ELSE coalesce(e.request_ended, e.started) END"
 """SQL of `protocol.outcome.latency_origin`; bits 2 and 3 of the flags mark a live exchange."""
 LAST = "coalesce(e.closed, e.last_event)"

@@ -1,6 +1,6 @@
 """Segments of a recorded session with their content, rebuilt from its frames by the code that also builds them live.
 
-So recordings older than segments have them too, and turns without rows are included.
+So turns without rows are included.
 """
 
 from __future__ import annotations

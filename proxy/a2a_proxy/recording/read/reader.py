@@ -33,7 +33,7 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.recording.store.codec import pack_decimal, pack_ident, pack_text
 from a2a_proxy.recording.store.database import has_log, open_readable, remove_empty_log, translate_errors
-from a2a_proxy.recording.store.notes import drop_stand_in, read_notes
+from a2a_proxy.recording.store.notes import read_notes
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import Row
 from a2a_proxy.recording.store.sql_functions import register_functions
@@ -89,8 +89,6 @@ class Recording:
 
     def data_version(self) -> int:
         """Return a number that changes when another connection commits. Takes microseconds."""
-        with translate_errors(self.path):
-            drop_stand_in(self.db)
         return int(self._pages.fetch_all("PRAGMA data_version")[0][0])
 
     def count_rows(self, session: int | None = None) -> Counts:
@@ -315,43 +313,28 @@ class Recording:
     def read_notes(self, session: int | None = None) -> list[NoteRow]:
         """Return the notes and bookmarks of a session or of all, by session, exchange and frame."""
         with translate_errors(self.path):
-            drop_stand_in(self.db)
             return read_notes(self.db, session)
-
-    def has_segments(self) -> bool:
-        """Whether the recording has tables for segments, interruptions and hand-offs: schema version 3 added them."""
-        return (
-            self._pages.fetch_one("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'segment'") is not None
-        )
 
     def read_segments(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[SegmentRow]:
         """Yield segments in their stored state, by session and number, with a key greater than `after`.
 
-        Turns of one unary call have no segments (see `segment_schema`).
+        Turns of one unary call have no segments (see `schema`).
         """
-        return self._segment_rows("segment", self._decode.segments.decode_segment, session, after, limit)
+        return self._pages.by_session("segment", self._decode.segments.decode_segment, session, after, limit)
 
     def read_interruptions(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[InterruptionRow]:
         """Yield interruptions in their stored state, by session and number, with a key greater than `after`."""
-        return self._segment_rows("interruption", self._decode.segments.decode_interruption, session, after, limit)
+        return self._pages.by_session("interruption", self._decode.segments.decode_interruption, session, after, limit)
 
     def read_handoffs(
         self, session: int | None = None, *, after: int = 0, limit: int | None = None
     ) -> Iterator[HandoffRow]:
         """Yield hand-offs in their stored state, by session and number, with a key greater than `after`."""
-        return self._segment_rows("handoff", self._decode.segments.decode_handoff, session, after, limit)
-
-    def _segment_rows(
-        self, table: str, make: Callable[[Row], _Value], session: int | None, after: int, limit: int | None
-    ) -> Iterator[_Value]:
-        """Yield rows of a table that recordings before schema version 3 do not have."""
-        if not self.has_segments():
-            return iter(())
-        return self._pages.by_session(table, make, session, after, limit=limit)
+        return self._pages.by_session("handoff", self._decode.segments.decode_handoff, session, after, limit)
 
     def _ident_number(self, text: str) -> int | None:
         """Return the number of an identifier, or None if no row has it."""

@@ -33,22 +33,15 @@ from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import DAMAGED_HINT, Row, check_row, json_reader
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.store.segment_rows import SegmentDecoder
-from a2a_proxy.recording.store.version_1 import generation_ranges
 from a2a_proxy.recording.write.frame_writer import Extra
 
 _MAX_CACHED_VALUES = 65_536
-_NO_GENERATIONS = (None, None, 0)
-_NO_SENT_TRACE = (None,)
-_NO_SIGNATURES = (None,)
-_NO_SESSION_LISTS = (None, None, None)
-"""Redaction, names of the agents and faults, which files from before versions 6, 10 and 13 lack."""
-_NO_PROCESS_AND_TLS = (None, None)
 _DIRECTIONS = tuple(Direction)
 _extra_decoder = msgspec.json.Decoder(Extra)
 _decode_texts = json_reader(tuple[str, ...])
 _decode_numbers = json_reader(tuple[int, ...])
 _decode_pairs = json_reader(tuple[tuple[int, int], ...])
-_decode_runs = json_reader(tuple[tuple[int | None, ...], ...])
+_decode_runs = json_reader(tuple[tuple[int, int, int, int, int | None, int, int, MissedReason, int], ...])
 _decode_counters = json_reader(dict[str, int])
 _decode_process = json_reader(ClientProcess)
 _decode_tls = json_reader(ConnectionTls)
@@ -109,11 +102,10 @@ class RowDecoder:
     def decode_session(self, row: Row) -> SessionRow:
         """Build a value from a row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
-        how, complete, lost, edits, segment, position, snapshot, *later = rest
+        how, complete, lost, edits, segment, position, snapshot, *lists = rest
         self._started[number] = started
-        newer = (*later, *_NO_SESSION_LISTS[len(later) :])
-        lists = (_decode_texts(text) for text in (command, listens, upstreams, *newer))
-        words = dict(zip(("command", "listens", "upstreams", "redaction", "names", "faults"), lists, strict=True))
+        decoded = map(_decode_texts, (command, listens, upstreams, *lists))
+        words = dict(zip(("command", "listens", "upstreams", "redaction", "names", "faults"), decoded, strict=True))
         return SessionRow(
             id=number,
             facts=SessionFacts(uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words),
@@ -198,10 +190,9 @@ class RowDecoder:
             to_client,
             lost,
             counters,
-            *columns,
+            process,
+            tls,
         ) = row
-        columns += _NO_PROCESS_AND_TLS[len(columns) :]  # a file from before version 9, or 11
-        process, tls = columns
         session, number = split_key(row_key)
         start = self._session_start(session)
         value = Connection(
@@ -256,9 +247,7 @@ class RowDecoder:
         ) = columns
         closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *columns = columns
         requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *columns = columns
-        current, match, generation, *columns = columns or _NO_GENERATIONS  # a file of version 1, opened read-only
-        sent, *columns = columns or _NO_SENT_TRACE  # a file from before version 7
-        (signatures,) = columns or _NO_SIGNATURES  # a file from before version 12
+        current, match, generation, sent, signatures = columns
         session, number = split_key(row_key)
         start, word, idents = self._session_start(session), self._words, self._idents
         heads = unpack_headers(self._payloads.read(block, offset, size)) if block and headers else ((), (), ())
@@ -307,8 +296,8 @@ class RowDecoder:
             current_generation=None if current is None else unpack_int(current),
             generation_match=None if match is None else unpack_int(match),
             generation=unpack_int(generation),
-            sent_traceparent="" if sent is None else unpack_text(sent),
-            card_signatures=() if signatures is None else _decode_signatures(signatures),
+            sent_traceparent=unpack_text(sent),
+            card_signatures=_decode_signatures(signatures),
         )
         return ExchangeRow(row_key, session, value)
 
@@ -316,12 +305,8 @@ class RowDecoder:
     def decode_task(self, row: Row, artifacts: list[Row]) -> TaskRow:
         """Build a value from a row of `task` with its rows of `artifact` in order."""
         number, session, agent, ident, context, tenant, state, states, first, last, generation, missed, *columns = row
-        messages, exchanges, *columns = columns
-        start, highest = self._session_start(session), unpack_int(generation)
-        if columns:
-            seen, runs, support = _decode_pairs(columns[0]), _decode_runs(missed), Support(columns[1])
-        else:  # a file of version 1, opened read-only
-            seen, runs, support = generation_ranges(highest, list(_decode_numbers(missed))), (), Support(highest > 0)
+        messages, exchanges, seen, support = columns
+        start = self._session_start(session)
         value = Task(
             self._words[agent],
             self._idents[ident],
@@ -331,10 +316,10 @@ class RowDecoder:
             tuple((start + at, entered) for at, entered in _decode_pairs(states)),
             start + first,
             start + last,
-            highest,
-            tuple((low, high) for low, high in seen),
-            tuple(_make_missed(run, start) for run in runs),
-            support,
+            unpack_int(generation),
+            _decode_pairs(seen),
+            tuple(_make_missed(run, start) for run in _decode_runs(missed)),
+            Support(support),
             tuple(self._make_artifact(artifact, start) for artifact in artifacts),
             messages,
             _decode_numbers(exchanges),
@@ -408,12 +393,8 @@ class RowDecoder:
 
 
 def _make_missed(run: tuple[Any, ...], start: int) -> MissedGenerations:
-    """Return a run of missed generations. Runs of earlier versions have no reason and no message."""
-    first, last, at, exchange, healed, by, generation, reason, message = (*run, 0, 0)[:9] if len(run) == 7 else run
-    if None in (first, last, at, exchange, by, generation, reason, message):
-        raise ValueError("a member of a run of missed generations is null")
-    closed = _absolute_time(start, healed)
-    return MissedGenerations(first, last, start + at, exchange, closed, by, generation, MissedReason(reason), message)
+    first, last, at, exchange, healed, *rest = run
+    return MissedGenerations(first, last, start + at, exchange, _absolute_time(start, healed), *rest)
 
 
 def _absolute_time(start: int, at: int | None) -> int:

@@ -1,1 +1,1 @@
-"""The SQLite file: schema, migrations, column codecs, payload blocks, and safe opening."""
+"""The SQLite file: schema, column codecs, payload blocks, and safe opening."""

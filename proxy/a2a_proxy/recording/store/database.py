@@ -19,20 +19,19 @@ from urllib.parse import quote
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.store.file_header import NAME_ANOTHER, check_recording, check_version, check_writable
-from a2a_proxy.recording.store.notes import create_stand_in
-from a2a_proxy.recording.store.schema import APPLICATION_ID, PAGE_SIZE, SCHEMA_VERSION
+from a2a_proxy.recording.store.schema import APPLICATION_ID, PAGE_SIZE, create_script
 from a2a_proxy.recording.store.table_check import check_tables
 
 BUSY_SECONDS = 30.0
 """Seconds that a short transaction waits for transactions of other processes."""
+_STRICT_SINCE = (3, 37)
+"""Version of SQLite."""
 
 
 def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
     """Return a connection that can write.
 
-    Create the file (mode 0600) if it is missing, and migrate it to the newest schema.
-
-    Raises RecordingError, in which case nothing was created or changed.
+    Create the file (mode 0600) if it is missing. Raises RecordingError, in which case nothing was created or changed.
     """
     file = Path(path)
     if create:
@@ -43,8 +42,8 @@ def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlit
     with translate_errors(file):
         connection = _connect_file(str(file))
         try:
+            check_version(file, _read_version(connection))
             check_tables(file, connection, writing=True)
-            _upgrade_schema(file, connection)
             connection.execute("PRAGMA synchronous = NORMAL")
         except BaseException:
             connection.close()
@@ -63,15 +62,14 @@ def open_readable(path: str | os.PathLike[str]) -> sqlite3.Connection:
     with translate_errors(file):
         connection = _connect_file(uri)
         try:
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            version = _read_version(connection)
         except sqlite3.OperationalError:
             connection.close()
             connection = _connect_file(uri + "&immutable=1") if _has_no_log(file) else _connect_file(uri)
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
+            version = _read_version(connection)
         try:
             check_version(file, version)
             check_tables(file, connection)
-            create_stand_in(connection)
             connection.execute("PRAGMA query_only = ON")
         except BaseException:
             connection.close()
@@ -105,7 +103,7 @@ def remove_empty_log(path: str | os.PathLike[str]) -> None:
     if _has_no_log(Path(path)) and has_log(path):
         uri = f"{_file_uri(Path(path))}?mode=rw"
         with contextlib.suppress(sqlite3.Error), contextlib.closing(_connect_file(uri)) as connection:
-            connection.execute("PRAGMA user_version").fetchone()
+            _read_version(connection)
 
 
 def _file_uri(file: Path) -> str:
@@ -125,13 +123,9 @@ def _has_no_log(file: Path) -> bool:
     return not log.exists() or not log.stat().st_size
 
 
-def _upgrade_schema(file: Path, connection: sqlite3.Connection) -> None:
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    check_version(file, version)
-    if version < SCHEMA_VERSION:
-        from a2a_proxy.recording.store import migrations
-
-        migrations.apply_migrations(connection)
+def _read_version(connection: sqlite3.Connection) -> int:
+    """Return the schema version. It may be in the log, where the file's header does not show it yet."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _create_file(file: Path) -> None:
@@ -177,13 +171,11 @@ def _remove_stale_log(file: Path) -> None:
 
 
 def _create_tables(file: Path) -> None:
-    from a2a_proxy.recording.store import migrations
-
     with contextlib.closing(_connect_file(str(file))) as connection:
         connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        migrations.apply_migrations(connection)
+        _create_schema(connection)
         connection.execute("PRAGMA journal_mode = WAL")
 
 
@@ -227,8 +219,10 @@ def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) ->
 
 def open_private() -> sqlite3.Connection:
     """Return an empty private recording, in memory while it is small, deleted when it is closed."""
-    from a2a_proxy.recording.store import migrations
-
     connection = _connect_file("")
-    migrations.create_schema(connection)
+    _create_schema(connection)
     return connection
+
+
+def _create_schema(connection: sqlite3.Connection) -> None:
+    connection.executescript(create_script(strict=sqlite3.sqlite_version_info >= _STRICT_SINCE))

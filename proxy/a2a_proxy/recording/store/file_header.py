@@ -74,8 +74,8 @@ def check_version(path: str | os.PathLike[str], version: int) -> None:
     """Check that a file of this schema version can be read. Raises RecordingError."""
     from a2a_proxy.recording.store.schema import SCHEMA_VERSION
 
-    if version > SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
         raise RecordingError(
-            f"{path} was written by a newer a2a-proxy (schema {version}, this one reads up to {SCHEMA_VERSION})",
+            f"{path} was written by a newer a2a-proxy (schema {version}, this one reads {SCHEMA_VERSION})",
             upgrade_hint(),
         )

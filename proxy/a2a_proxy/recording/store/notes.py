@@ -10,7 +10,6 @@ import msgspec
 from a2a_proxy.model.note import Note
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow
-from a2a_proxy.recording.store.note_schema import SINCE, STAND_IN_VIEW
 from a2a_proxy.recording.store.row_types import DAMAGED_HINT
 
 _PUT_NOTE = """INSERT INTO note (session, exchange, seq, at, bookmark, body) VALUES (?, ?, ?, ?, ?, ?)
@@ -38,18 +37,3 @@ def read_notes(db: sqlite3.Connection, session: int | None = None) -> list[NoteR
         NoteRow(number, owner, Note(body, at, exchange, seq, bool(bookmark)))
         for number, owner, body, at, exchange, seq, bookmark in rows
     ]
-
-
-def create_stand_in(db: sqlite3.Connection) -> None:
-    """Create an empty temporary view for notes if the file predates their table and may not be migrated."""
-    if db.execute("PRAGMA user_version").fetchone()[0] < SINCE:
-        db.execute(STAND_IN_VIEW)
-
-
-def drop_stand_in(db: sqlite3.Connection) -> None:
-    """Drop the stand-in view if another process has migrated the file since."""
-    with_stand_in = "SELECT EXISTS (SELECT 1 FROM sqlite_temp_schema WHERE name = 'note')"
-    if db.execute(with_stand_in).fetchone()[0] and db.execute("PRAGMA user_version").fetchone()[0] >= SINCE:
-        db.execute("PRAGMA query_only = OFF")
-        db.execute("DROP VIEW temp.note")
-        db.execute("PRAGMA query_only = ON")

@@ -15,7 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import msgspec
 
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.store import note_schema, schema, segment_schema
+from a2a_proxy.recording.store.schema import TABLES
 
 DAMAGED_HINT = "the file is damaged; what can be saved: sqlite3 FILE .recover"
 ROW_ERRORS = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError, msgspec.MsgspecError)
@@ -76,15 +76,11 @@ def json_reader(kind: Any) -> Callable[[str | None], Any]:
 
 @functools.cache
 def declared_types() -> dict[str, tuple[frozenset[type], ...]]:
-    """Return the types that the columns of each table of the newest schema may hold, in their order."""
-    found: dict[str, list[str]] = {}
-    for script in (schema.TABLES, segment_schema.TABLES, note_schema.TABLE, schema.RULES):
-        for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", script, re.DOTALL):
-            found[name] = [part for part in map(str.strip, body.split(",")) if _COLUMN.match(part)]
-    for since in schema.COLUMNS_SINCE:
-        for name, columns in since.items():
-            found[name] += [f"{column} {kind}" for column, kind in columns.items()]
-    return {name: tuple(map(_column_types, columns)) for name, columns in found.items()}
+    """Return the types that the columns of each table may hold, in their order."""
+    return {
+        name: tuple(_column_types(part) for part in map(str.strip, body.split(",")) if _COLUMN.match(part))
+        for name, body in re.findall(r"CREATE TABLE (\w+) \((.*?)\) STRICT", TABLES, re.DOTALL)
+    }
 
 
 def _column_types(column: str) -> frozenset[type]:
@@ -94,12 +90,7 @@ def _column_types(column: str) -> frozenset[type]:
 
 
 def _check_types(columns: tuple[frozenset[type], ...], types: tuple[type, ...]) -> None:
-    """Raise TypeError if a value has a type that its column cannot hold.
-
-    A file of an older schema has fewer columns than the newest one, and no file has more.
-    """
-    if len(types) > len(columns):
-        raise TypeError(f"{len(types)} columns")
-    for allowed, found in zip(columns, types, strict=False):
+    """Raise TypeError if a value has a type that its column cannot hold, ValueError if the number of values differs."""
+    for allowed, found in zip(columns, types, strict=True):
         if found not in allowed:
             raise TypeError(found.__name__)

@@ -15,6 +15,17 @@ Conventions, for readers of the file with any SQLite tool:
   a whole frame, if the functions of `recording.store.sql_functions` are registered.
 - `frame.message` is the message's id; an INTEGER is the byte offset in the payload of those 36 characters, so no view
   has it: `message_id(id)` returns the message id of a frame, if the functions are registered.
+- `segment`, `interruption` and `handoff` have keys `session << 40 | number` too. A turn of one unary call, with one
+  request and one response, has no rows: its exchange is the turn. Its two segments still have numbers, which no row
+  has; an interruption may name one. Times within a segment are relative to each other, so that they take few bytes:
+  `start` to `began`, `end` to `start`; `ended`, `last_output` (backwards) and `closed` to `end`; `first_output` to
+  `start`.
+- `note.exchange` is the exchange's number in the session, 0 for a note about the session; `note.seq` is the number of
+  the frame, -1 for the whole exchange.
+- `rule.id` is the row number of the rule's id in `text`.
+- `session.redaction` says which traffic was not recorded, `session.names` has the names of the agents,
+  `session.faults` the faults that the proxy made on purpose. `task.seen` has the ranges of the generations received,
+  `task.missed` a list for each gap in the generations on a stream.
 - ANY columns hold text; a BLOB if a peer's text is not valid Unicode; TEXT if a number exceeds 64 bits.
 """
 
@@ -30,8 +41,8 @@ from a2a_proxy.model.task import Support
 APPLICATION_ID = int.from_bytes(b"a2ap")
 """Stored at byte offset 68 of the file: distinguishes a recording from any other SQLite database."""
 
-SCHEMA_VERSION = 13
-"""`PRAGMA user_version`, incremented by each migration."""
+SCHEMA_VERSION = 1
+"""`PRAGMA user_version`."""
 
 PAGE_SIZE = 4096
 """Bytes. On average half a page is lost at the end of each compressed block."""
@@ -55,7 +66,10 @@ CREATE TABLE session (
   edits INTEGER NOT NULL DEFAULT 0,
   segment INTEGER,
   position INTEGER,
-  snapshot TEXT
+  snapshot TEXT,
+  redaction TEXT NOT NULL,
+  names TEXT NOT NULL,
+  faults TEXT NOT NULL
 ) STRICT;
 CREATE TABLE text (id INTEGER PRIMARY KEY, value ANY NOT NULL UNIQUE) STRICT;
 CREATE TABLE ident (id INTEGER PRIMARY KEY, value ANY NOT NULL UNIQUE) STRICT;
@@ -87,7 +101,9 @@ CREATE TABLE connection (
   bytes_to_agent INTEGER NOT NULL,
   bytes_to_client INTEGER NOT NULL,
   lost INTEGER NOT NULL,
-  counters TEXT NOT NULL
+  counters TEXT NOT NULL,
+  client_process TEXT,
+  tls TEXT
 ) STRICT;
 CREATE TABLE exchange (
   id INTEGER PRIMARY KEY,
@@ -128,7 +144,12 @@ CREATE TABLE exchange (
   traceparent ANY NOT NULL,
   version_header INTEGER NOT NULL,
   extensions INTEGER NOT NULL,
-  redacted INTEGER NOT NULL
+  redacted INTEGER NOT NULL,
+  current_generation ANY,
+  generation_match ANY,
+  generation ANY NOT NULL,
+  sent_traceparent ANY NOT NULL,
+  card_signatures TEXT
 ) STRICT;
 CREATE TABLE frame (
   id INTEGER PRIMARY KEY,
@@ -194,6 +215,8 @@ CREATE TABLE task (
   missed TEXT NOT NULL,
   messages INTEGER NOT NULL,
   exchanges TEXT NOT NULL,
+  seen TEXT NOT NULL,
+  support INTEGER NOT NULL,
   UNIQUE (session, agent, ident)
 ) STRICT;
 CREATE TABLE artifact (
@@ -223,12 +246,77 @@ CREATE TABLE finding (
   confidence INTEGER NOT NULL,
   evidence TEXT NOT NULL
 ) STRICT;
+CREATE INDEX finding_place ON finding (session, exchange, seq);
+CREATE TABLE rule (id INTEGER PRIMARY KEY, title TEXT NOT NULL) STRICT;
 CREATE TABLE note (
   id INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL,
+  exchange INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
   at INTEGER NOT NULL,
-  kind TEXT NOT NULL,
-  target TEXT NOT NULL,
-  body TEXT NOT NULL
+  bookmark INTEGER NOT NULL,
+  body TEXT NOT NULL,
+  UNIQUE (session, exchange, seq)
+) STRICT;
+CREATE TABLE segment (
+  id INTEGER PRIMARY KEY,
+  agent INTEGER NOT NULL,
+  task INTEGER NOT NULL,
+  context INTEGER NOT NULL,
+  speaker INTEGER NOT NULL,
+  turn INTEGER NOT NULL,
+  exchange INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  exchanges INTEGER NOT NULL,
+  last_seq INTEGER NOT NULL,
+  began INTEGER NOT NULL,
+  start INTEGER NOT NULL,
+  "end" INTEGER NOT NULL,
+  ended INTEGER,
+  reason INTEGER NOT NULL,
+  frames INTEGER NOT NULL,
+  bytes INTEGER NOT NULL,
+  outputs INTEGER NOT NULL,
+  first_output INTEGER,
+  last_output INTEGER,
+  gap INTEGER NOT NULL,
+  extra TEXT
+) STRICT;
+CREATE TABLE interruption (
+  id INTEGER PRIMARY KEY,
+  agent INTEGER NOT NULL,
+  task INTEGER NOT NULL,
+  context INTEGER NOT NULL,
+  kind INTEGER NOT NULL,
+  segment INTEGER NOT NULL,
+  exchange INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  ended INTEGER,
+  outcome INTEGER NOT NULL,
+  residual_frames INTEGER NOT NULL,
+  residual_bytes INTEGER NOT NULL,
+  last_residual INTEGER,
+  wasted INTEGER NOT NULL,
+  reaction INTEGER
+) STRICT;
+CREATE TABLE handoff (
+  id INTEGER PRIMARY KEY,
+  kind INTEGER NOT NULL,
+  evidence INTEGER NOT NULL,
+  agent INTEGER NOT NULL,
+  task INTEGER NOT NULL,
+  context INTEGER NOT NULL,
+  segment INTEGER NOT NULL,
+  to_agent INTEGER NOT NULL,
+  to_task INTEGER NOT NULL,
+  to_exchange INTEGER NOT NULL,
+  exchange INTEGER NOT NULL,
+  seq INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  ended INTEGER,
+  first_output INTEGER,
+  briefing INTEGER NOT NULL
 ) STRICT;
 """
 
@@ -261,42 +349,13 @@ def _lower_names(kind: type[IntEnum]) -> dict[int, str]:
     return {each.value: each.name.lower() for each in kind}
 
 
-SINCE_2 = {
-    "exchange": {"current_generation": "ANY", "generation_match": "ANY", "generation": "ANY NOT NULL DEFAULT 0"},
-    "task": {"seen": "TEXT NOT NULL DEFAULT '[]'", "support": "INTEGER NOT NULL DEFAULT 0"},
-}
-"""Columns that version 2 added: the generations of tasks (manual/protocol.md "Generations").
-
-`task.missed` held numbers before; since then it holds one list for each gap in the generations on a stream.
-"""
-
-SINCE_6 = {"session": {"redaction": "TEXT NOT NULL DEFAULT '[]'"}}
-"""Column that version 6 added: which traffic was not recorded."""
-
-SINCE_7 = {"exchange": {"sent_traceparent": "ANY"}}
-"""Column that version 7 added: the trace context sent to the agent, or NULL if it is the client's."""
-
-RULES = "CREATE TABLE rule (id INTEGER PRIMARY KEY, title TEXT NOT NULL) STRICT;"
-"""Version 8: titles of the rules that the findings name; `id` is the row number of the rule's id in `text`."""
-
-SINCE_9 = {"connection": {"client_process": "TEXT"}}
-"""Column that version 9 added: the process of the client as JSON, or NULL if it is unknown."""
-
-SINCE_10 = {"session": {"names": "TEXT NOT NULL DEFAULT '[]'"}}
-"""Column that version 10 added: names of the agents."""
-SINCE_11 = {"connection": {"tls": "TEXT"}}
-"""Column that version 11 added: the TLS handshakes of the connection as JSON, or NULL without TLS."""
-
-SINCE_12 = {"exchange": {"card_signatures": "TEXT"}}
-"""Column that version 12 added: the signatures of the card as JSON, or NULL if there is no signed card."""
-
-SINCE_13 = {"session": {"faults": "TEXT NOT NULL DEFAULT '[]'"}}
-"""Column that version 13 added: the faults that the proxy made on purpose."""
-
-COLUMNS_SINCE = (SINCE_2, SINCE_6, SINCE_7, SINCE_9, SINCE_10, SINCE_11, SINCE_12, SINCE_13)
-"""Columns that migrations added to tables of version 1, in order."""
-
 _STATES = {state.value: state.label for state in TaskState}
+
+_NUMBER = (1 << SESSION_SHIFT) - 1
+_SESSION = f"JOIN session ON session.id = x.id >> {SESSION_SHIFT}"
+
+_WHOSE = f"""x.id, x.id >> {SESSION_SHIFT} AS session, x.id & {_NUMBER} AS number, {_text_sql("x.agent")} AS agent,
+    {_ident_sql("x.task")} AS task_id, {_ident_sql("x.context")} AS context_id"""
 
 VIEWS = f"""
 CREATE VIEW ident_text AS SELECT id, CASE
@@ -315,7 +374,7 @@ CREATE VIEW frames AS SELECT f.id, f.session, f.exchange, f.connection, f.seq,
     {_text_sql("s.note")} AS note, {_text_sql("s.redacted")} AS redacted,
     {", ".join(f"s.flags >> {bit} & 1 AS {name}" for bit, name in enumerate(FLAGS))}
   FROM frame f JOIN session ON session.id = f.session JOIN shape s ON s.id = f.shape;
-CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session, e.id & {(1 << SESSION_SHIFT) - 1} AS number,
+CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session, e.id & {_NUMBER} AS number,
     e.connection, e.stream, {_text_sql("e.binding")} AS binding, {_text_sql("e.dialect")} AS dialect,
     {_text_sql("e.operation")} AS operation, {_text_sql("e.method")} AS method, e.target,
     {_text_sql("e.authority")} AS authority,
@@ -343,34 +402,35 @@ CREATE VIEW findings AS SELECT f.id, f.session, {_text_sql("f.rule")} AS rule,
     END AS place,
     f.connection, f.exchange, f.seq, {_ident_sql("f.task")} AS task_id, f.summary, f.evidence
   FROM finding f JOIN session ON session.id = f.session;
+CREATE VIEW segments AS SELECT {_WHOSE},
+    CASE x.speaker WHEN 0 THEN 'client' ELSE 'agent' END AS speaker, x.turn, x.exchange, x.seq,
+    x.exchange + x.exchanges AS last_exchange, x.last_seq, session.started + x.began AS began,
+    session.started + x.began + x.start AS start, session.started + x.began + x.start + x."end" AS "end",
+    session.started + x.began + x.start + x."end" + x.ended AS ended, {_text_sql("x.reason")} AS reason, x.frames,
+    x.bytes,
+    x.outputs, session.started + x.began + x.start + x.first_output AS first_output,
+    session.started + x.began + x.start + x."end" - x.last_output AS last_output, x.gap, x.extra
+  FROM segment x {_SESSION};
+CREATE VIEW interruptions AS SELECT {_WHOSE}, {_text_sql("x.kind")} AS kind, x.segment, x.exchange, x.seq,
+    session.started + x.at AS at, session.started + x.ended AS ended, {_text_sql("x.outcome")} AS outcome,
+    x.residual_frames, x.residual_bytes, x.last_residual - x.at AS latency, x.wasted, x.reaction - x.at AS reaction_time
+  FROM interruption x {_SESSION};
+CREATE VIEW handoffs AS SELECT {_WHOSE}, {_text_sql("x.kind")} AS kind, {_text_sql("x.evidence")} AS evidence,
+x.segment,
+    {_text_sql("x.to_agent")} AS to_agent, {_ident_sql("x.to_task")} AS to_task, x.to_exchange, x.exchange, x.seq,
+    session.started + x.at AS at, session.started + x.ended AS ended, x.first_output - x.at AS latency, x.briefing
+  FROM handoff x {_SESSION};
+CREATE VIEW notes AS SELECT n.id, n.session, n.exchange, n.seq, session.started + n.at AS at, n.bookmark, n.body
+  FROM note n JOIN session ON session.id = n.session;
 """
 
 
-VIEW_NAMES = (
-    "ident_text",
-    "frames",
-    "exchanges",
-    "tasks",
-    "artifacts",
-    "findings",
-    "segments",
-    "interruptions",
-    "handoffs",
-    "notes",
-)
-"""All views, including those of `segment_schema` and `note_schema`."""
-
-
-def table_script(*, strict: bool) -> str:
-    """Return the tables of version 1 as one script."""
-    return adapt_script(TABLES, strict=strict)
-
-
-def adapt_script(script: str, *, strict: bool) -> str:
-    """Return the script as this SQLite accepts it.
+def create_script(*, strict: bool) -> str:
+    """Return the script that creates all tables, indexes and views, as this SQLite accepts it.
 
     SQLite before 3.37 has no STRICT; then ANY becomes BLOB, the affinity that converts nothing.
     """
-    if strict:
-        return script
-    return script.replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT;", ";").replace(" ANY", " BLOB")
+    tables = TABLES
+    if not strict:
+        tables = tables.replace(" STRICT, WITHOUT", " WITHOUT").replace(" STRICT;", ";").replace(" ANY", " BLOB")
+    return f"BEGIN; {tables} {VIEWS} PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"

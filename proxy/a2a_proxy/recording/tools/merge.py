@@ -20,7 +20,6 @@ import msgspec
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.errors import RecordingError
-from a2a_proxy.recording.read.conversations import rebuild_segments
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile
 from a2a_proxy.recording.read.rows import FrameRow, SessionRow
 from a2a_proxy.recording.store.atomic_create import check_recording_target, create_atomically
@@ -149,13 +148,9 @@ class _Merge:
         write_values("tasks", (each.task for each in recording.read_tasks(session)))
         for findings in _split_batches(each.finding for each in recording.read_findings(session)):
             writer.write([], findings)
-        if recording.has_segments():
-            write_values("segments", (each.segment for each in recording.read_segments(session)))
-            write_values("interruptions", (each.interruption for each in recording.read_interruptions(session)))
-            write_values("handoffs", (each.handoff for each in recording.read_handoffs(session)))
-        else:
-            for changes in rebuild_segments(recording, row):
-                writer.write([], [], changes)
+        write_values("segments", (each.segment for each in recording.read_segments(session)))
+        write_values("interruptions", (each.interruption for each in recording.read_interruptions(session)))
+        write_values("handoffs", (each.handoff for each in recording.read_handoffs(session)))
         store_notes(self._db, writer.session, row.facts.started, (each.note for each in recording.read_notes(session)))
         if row.how:
             writer.finish(row.ended, how=row.how, complete=row.complete, lost=row.lost, edits=row.edits)

@@ -40,8 +40,7 @@ def write_note(
 
     None leaves the text or the bookmark unchanged.
 
-    A note without text and bookmark is deleted, and None is returned. A recording of an older version is migrated to
-    the newest schema.
+    A note without text and bookmark is deleted, and None is returned.
 
     Raises:
         RecordingError: the file is a cassette, is not writable, or has no such place. Then nothing was changed.

@@ -21,7 +21,6 @@ from a2a_proxy.recording.store.codec import Column, pack_headers, pack_int, pack
 from a2a_proxy.recording.store.intern import Interner
 from a2a_proxy.recording.store.payloads import Payloads
 from a2a_proxy.recording.store.row_types import declared_types
-from a2a_proxy.recording.store.rule_titles import store_titles
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.write.task_merge import merge_tasks
 
@@ -76,8 +75,8 @@ class StateWriter:
         self._idents = idents
         self._blocks = blocks
         self._heads: dict[int, tuple[_Heads, Address]] = {}
-        self._titled: set[int] = set()
-        """Rules whose titles were stored, by the row numbers of their ids in `text`."""
+        self._titled: set[str] = set()
+        """Rules whose titles were stored."""
         self._private = db.execute(_IS_PRIVATE).fetchone()[0]
         self._tasks: dict[tuple[str, str], Task] = {}
         """The most recently written tasks, as stored in the file."""
@@ -96,10 +95,21 @@ class StateWriter:
         for task in changes.tasks:
             self._write_task(task)
         self._db.executemany(_INSERT_FINDING, [self._finding_row(value) for value in findings])
+        self._store_titles(findings)
+
+    def _store_titles(self, findings: Sequence[Finding]) -> None:
+        """Store the titles of rules for SQL users. Findings of decoders have none."""
+        new = {finding.rule for finding in findings if finding.rule.startswith("A2A-")} - self._titled
         # A database in memory (a cassette that is only read) has no SQL users.
-        if not self._private and (new := {self._words.row_number(value.rule) for value in findings} - self._titled):
-            store_titles(self._db, new)
-            self._titled |= new
+        if self._private or not new:
+            return
+        # Loading the catalogue takes 0.4 s, but the recorder has already loaded it.
+        from a2a_proxy.rules.define.catalogue import all_rules
+
+        known = all_rules()
+        titles = [(self._words.row_number(name), known[name].title) for name in new if name in known]
+        self._db.executemany("INSERT OR REPLACE INTO rule VALUES (?, ?)", titles)
+        self._titled |= new
 
     def intern_list(self, values: tuple[str, ...] | tuple[int, ...]) -> int:
         """Return the row number of a list as JSON text, or 0 for the empty list."""
@@ -178,7 +188,7 @@ class StateWriter:
             _int_or_null(value.current_generation),
             _int_or_null(value.generation_match),
             pack_int(value.generation),
-            pack_text(value.sent_traceparent) if value.sent_traceparent else None,
+            pack_text(value.sent_traceparent),
             pack_json(value.card_signatures) if value.card_signatures else None,
         )
 

@@ -594,8 +594,8 @@ class Engine:
     def save(self) -> dict[str, Any]:
         """Return the state as plain values for `restore`."""
         return {
-            "world": self.session.save(),
-            "ledger": self._repeat_limit.save(),
+            "session": self.session.save(),
+            "repeat_limit": self._repeat_limit.save(),
             **self._deadlines.save(),
             "ends": [msgspec.to_builtins(each, builtin_types=(bytes,)) for each in self._closed_exchanges.values()],
             "now": self._now,
@@ -606,13 +606,13 @@ class Engine:
     def restore(cls, state: dict[str, Any]) -> Engine:
         """Return an engine with the state returned by `save`."""
         engine = cls()
-        engine.session = SessionState.restore(state["world"])
-        engine._repeat_limit = RepeatLimit.restore(state["ledger"])
+        engine.session = SessionState.restore(state["session"])
+        engine._repeat_limit = RepeatLimit.restore(state["repeat_limit"])
         engine._deadlines = DeadlineQueue.restore(state)
         ends = [msgspec.convert(each, Exchange, builtin_types=(bytes,)) for each in state["ends"]]
         engine._closed_exchanges = {each.id: each for each in ends}
         engine._now = state["now"]
-        engine._faulted = dict.fromkeys(state.get("faulted", ()))
+        engine._faulted = dict.fromkeys(state["faulted"])
         return engine
 
 

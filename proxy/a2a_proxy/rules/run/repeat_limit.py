@@ -70,7 +70,7 @@ class RepeatLimit:
     def restore(cls, state: list[Any]) -> RepeatLimit:
         """Return a limit with the state returned by `save`."""
         limit = cls()
-        for rule, severity, agent, side, operation, *counts in state:  # older snapshots have no places
+        for rule, severity, agent, side, operation, *counts in state:
             limit._counts[rule, severity, agent, side, operation] = msgspec.convert(counts, _KindCount)
         return limit
 

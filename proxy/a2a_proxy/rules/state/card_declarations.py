@@ -64,7 +64,7 @@ class Scheme(msgspec.Struct, frozen=True):
     """For an API key: `header`, `query` or `cookie`."""
 
 
-class CardDeclarations(msgspec.Struct, frozen=True, rename={"interfaces": "offers"}):
+class CardDeclarations(msgspec.Struct, frozen=True):
     """Combined declarations of the public and the extended card. A capability is declared if either card has it."""
 
     at: int = 0

@@ -26,17 +26,7 @@ ClientVersions = tuple[tuple[str, str], ...]
 """Client and the protocol version that it uses for a task."""
 
 
-class KnownArtifact(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "is_complete": "done",
-        "is_fully_recorded": "whole",
-        "is_stream_over": "ended",
-        "byte_count": "octets",
-        "other_parts": "others",
-    },
-):
+class KnownArtifact(msgspec.Struct, gc=False):
     """An artifact of a task as shown by the first stream that carried it; other streams repeat it sooner or later."""
 
     chunks: int = 0
@@ -93,18 +83,7 @@ NO_STREAMS: dict[int, int] = {}
 """Shared by all tasks that have none, because an empty dictionary takes 64 bytes. Never changed."""
 
 
-class TaskRecord(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "created_by": "born",
-        "client_message_at": "spoken",
-        "status_messages": "said",
-        "move_count": "moved",
-        "single_stream_since": "alone",
-        "awaits_client": "awaits",
-    },
-):
+class TaskRecord(msgspec.Struct, gc=False):
     """A task, combined from everything that mentioned it."""
 
     agent: str
@@ -186,7 +165,7 @@ class TaskRecord(
         return self.notes
 
 
-class AgentRecord(msgspec.Struct, rename={"declarations": "declared", "sends_generations": "numbers"}):
+class AgentRecord(msgspec.Struct):
     """An agent: all interfaces of one card."""
 
     name: str
@@ -208,9 +187,7 @@ class AgentRecord(msgspec.Struct, rename={"declarations": "declared", "sends_gen
         return self.extended or self.card
 
 
-class RequestSnapshot(
-    msgspec.Struct, rename={"is_task_known": "known", "is_task_forgotten": "forgotten", "was_awaited": "awaited"}
-):
+class RequestSnapshot(msgspec.Struct):
     """Knowledge at the first request of an exchange; later answers are judged by it."""
 
     at: int
@@ -234,21 +211,6 @@ class RequestSnapshot(
     known_context: str = ""
     was_awaited: bool = False
     """Whether the task waited for this message."""
-
-
-_SAVED_NAMES = {
-    "request_snapshot": "asked",
-    "is_judged": "settled",
-    "flags": "given",
-    "unreadable_at": "unread",
-    "abort_cause": "cut",
-    "finding_counts": "told",
-    "is_bare_status": "bare",
-    "exchange": "facts",
-    "closed_exchange": "final",
-}
-"""Fields of `ExchangeRecord` that have other names in snapshots of the decoders."""
-_FIELDS_OF_SAVED_NAMES = {saved: name for name, saved in _SAVED_NAMES.items()}
 
 
 @dataclass(slots=True)
@@ -329,13 +291,12 @@ class ExchangeRecord:
     def save(self) -> dict[str, Any]:
         """Return plain values for `restore`."""
         saved: dict[str, Any] = msgspec.to_builtins(self, builtin_types=(bytes,))
-        return {_SAVED_NAMES.get(name, name): value for name, value in saved.items()}
+        return saved
 
     @classmethod
     def restore(cls, saved: dict[str, Any]) -> ExchangeRecord:
         """Return the record that `save` returned the values of."""
-        members = {_FIELDS_OF_SAVED_NAMES.get(name, name): value for name, value in saved.items()}
-        return msgspec.convert(members, cls, builtin_types=(bytes,))
+        return msgspec.convert(saved, cls, builtin_types=(bytes,))
 
     def writable_notes(self) -> Notes:
         """Return the notes for writing, creating them if necessary."""
