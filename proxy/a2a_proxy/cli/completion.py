@@ -5,6 +5,8 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
+from a2a_proxy.present.output import print_document
+
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -26,4 +28,4 @@ def completion(ctx: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None  # click knows all of them
     variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
-    click.echo(found(root.command, {}, program, variable).source())
+    print_document(found(root.command, {}, program, variable).source())

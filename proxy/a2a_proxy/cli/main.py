@@ -18,6 +18,7 @@ from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
+from a2a_proxy.present.output import print_document, print_line
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -308,7 +309,7 @@ def cli(context: click.Context, /, **typed: Any) -> None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
     if not (typed["listen"] or typed["upstream"] or typed["forward"] or typed_here):
-        click.echo(context.get_help())
+        print_document(context.get_help())
         return
     from a2a_proxy.cli.config import ProxyArguments, proxy_config
     from a2a_proxy.cli.run import run_proxy
@@ -455,7 +456,8 @@ def ca(context: click.Context) -> None:
     if context.invoked_subcommand is None:
         from a2a_proxy.cli.authority import show_authority
 
-        click.echo(show_authority(), nl=False)
+        for line in show_authority():
+            print_line(line)
 
 
 @ca.command()
@@ -464,7 +466,8 @@ def export(output: Path | None) -> None:
     """Print the authority's certificate (PEM), never the key."""
     from a2a_proxy.cli.authority import export_certificate
 
-    click.echo(export_certificate(output), nl=False)
+    for line in export_certificate(output):
+        print_line(line)
 
 
 @ca.command()
@@ -476,7 +479,7 @@ def env(forward: str | None) -> None:
     """
     from a2a_proxy.cli.authority import environment_lines
 
-    click.echo(environment_lines(forward), nl=False)
+    print_document(environment_lines(forward), end="")
 
 
 @ca.command()
@@ -484,7 +487,8 @@ def renew() -> None:
     """Replace the authority by a new one, which clients must trust anew."""
     from a2a_proxy.cli.authority import replace_authority
 
-    click.echo(replace_authority(), nl=False)
+    for line in replace_authority():
+        print_line(line)
 
 
 @cli.command(short_help="Serve a recording as a mock agent.")
@@ -710,7 +714,7 @@ def _invoke_command(program: str, command: click.Command) -> int:
     try:
         code = command.main(prog_name=program, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:
-        click.echo(help_wanted.format_message())
+        print_document(help_wanted.format_message())
         return 0
     except click.ClickException as mistake:
         context = getattr(mistake, "ctx", None)
@@ -718,7 +722,7 @@ def _invoke_command(program: str, command: click.Command) -> int:
         print_error(program, _lower_case_message(mistake.format_message()), f"the options are listed by: {path} --help")
         return EXIT_USAGE
     except UserError as mistake:
-        print_error(program, mistake.message, mistake.hint)
+        print_error(program, mistake.message, mistake.hint, mistake.details)
         return mistake.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
