@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import filecmp
+import json
 import os
 import sqlite3
 import tempfile
@@ -64,7 +65,7 @@ def rewrite_cassette(
 def cassette_version(path: Path) -> int:
     """Return the version of the format in the first line of an intact cassette."""
     with path.open("rb") as stream:
-        return int(msgspec.json.decode(stream.readline())["version"])
+        return int(json.loads(stream.readline())["version"])
 
 
 def _import_cassette(path: Path, db: sqlite3.Connection, *, edited: bool) -> tuple[Importer, bool]:
