@@ -5,8 +5,6 @@ from __future__ import annotations
 import click
 from click.shell_completion import get_completion_class
 
-from a2a_proxy.present.output import print_document
-
 _SHELLS = ("bash", "zsh", "fish")
 
 
@@ -23,6 +21,8 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     PROGRAM is `a2a-proxy` or `a2a-inspect`; each has its own script.
     """
+    from a2a_proxy.present.output import print_document
+
     root = ctx.find_root()
     program = root.info_name or "a2a-proxy"
     found = get_completion_class(shell)

@@ -6,8 +6,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from a2a_proxy.present.output import print_note
-
 if TYPE_CHECKING:
     from a2a_proxy.recording.query.errors import QueryError
 
@@ -69,6 +67,8 @@ def print_error(program: str, message: str, hint: str, details: Sequence[str] = 
 
     A stderr that cannot be written, as of a closed terminal, does not change the exit code.
     """
+    from a2a_proxy.present.output import print_note
+
     with contextlib.suppress(OSError):
         for line in (f"{program}: error: {message}", *details, *([f"{program}: hint: {hint}"] if hint else ())):
             print_note(line)

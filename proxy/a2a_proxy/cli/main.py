@@ -18,7 +18,6 @@ from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
-from a2a_proxy.present.output import print_document, print_line
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -309,6 +308,8 @@ def cli(context: click.Context, /, **typed: Any) -> None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
     if not (typed["listen"] or typed["upstream"] or typed["forward"] or typed_here):
+        from a2a_proxy.present.output import print_document
+
         print_document(context.get_help())
         return
     from a2a_proxy.cli.config import ProxyArguments, proxy_config
@@ -455,6 +456,7 @@ def ca(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         from a2a_proxy.cli.authority import show_authority
+        from a2a_proxy.present.output import print_line
 
         for line in show_authority():
             print_line(line)
@@ -465,6 +467,7 @@ def ca(context: click.Context) -> None:
 def export(output: Path | None) -> None:
     """Print the authority's certificate (PEM), never the key."""
     from a2a_proxy.cli.authority import export_certificate
+    from a2a_proxy.present.output import print_line
 
     for line in export_certificate(output):
         print_line(line)
@@ -478,6 +481,7 @@ def env(forward: str | None) -> None:
     Authorities that are trusted already stay trusted.
     """
     from a2a_proxy.cli.authority import environment_lines
+    from a2a_proxy.present.output import print_document
 
     print_document(environment_lines(forward), end="")
 
@@ -486,6 +490,7 @@ def env(forward: str | None) -> None:
 def renew() -> None:
     """Replace the authority by a new one, which clients must trust anew."""
     from a2a_proxy.cli.authority import replace_authority
+    from a2a_proxy.present.output import print_line
 
     for line in replace_authority():
         print_line(line)
@@ -714,6 +719,8 @@ def _invoke_command(program: str, command: click.Command) -> int:
     try:
         code = command.main(prog_name=program, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:
+        from a2a_proxy.present.output import print_document
+
         print_document(help_wanted.format_message())
         return 0
     except click.ClickException as mistake:
