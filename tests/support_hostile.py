@@ -6,9 +6,11 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import click
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Connection
@@ -26,11 +28,28 @@ from a2a_proxy.recording.write.writer import Writer
 from support_inspect import MS, TASK, changes, exchange, frame, request, sample, status
 from support_recording import STARTED, facts
 
-EVIL = "\x1b]0;owned\x07\x9b31m\x1b[2J\u202e\u200b\ufeff\n\r\x00\u2028\ud800"
-"""Characters that control a terminal, reverse text, are invisible, or cannot be encoded."""
+EVIL = "\x1b]0;owned\x07\x9b31m\x1b[2J\u202e\u200b\ufeff\n\r\nerror: forged\x00\u2028\ud800"
+"""Characters that control a terminal, reverse text, are invisible, begin a line, or cannot be encoded."""
+WORD = EVIL[:-3]
+"""The same as a word of a command line."""
 
 Made = Callable[[Path], Path]
 """Writes a recording into an empty folder and returns its path."""
+
+
+def commands_of(command: click.Command, path: str = "") -> Iterator[str]:
+    """Yield the words of each command below this one, such as `cassette fmt`; empty words for the command itself."""
+    subcommands = command.commands.items() if isinstance(command, click.Group) else ()
+    if not subcommands or getattr(command, "invoke_without_command", False):
+        yield path
+    for name, each in subcommands:
+        yield from commands_of(each, f"{path} {name}".lstrip())
+
+
+def assert_harmless(printed: str, command: object) -> None:
+    """Fail if a character could act on a terminal, or hide in it, or if a text began a line of its own."""
+    assert not {each for each in printed if not each.isprintable()} - {"\n"}, (command, printed)
+    assert not [line for line in printed.split("\n") if line.startswith("error: forged")], (command, printed)
 
 
 def evil_texts(folder: Path) -> Path:
@@ -87,7 +106,7 @@ def evil_texts(folder: Path) -> Path:
 
 def evil_name(folder: Path) -> Path:
     """A file whose name controls a terminal."""
-    return sample(folder / "\x1b[31m\u202er\x07.db")
+    return sample(folder / f"{WORD}.db")
 
 
 def large_payload(folder: Path) -> Path:

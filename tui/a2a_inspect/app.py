@@ -163,7 +163,8 @@ class InspectApp(ThemedApp):
     def _end_by_signal(self, number: int) -> None:
         """End as after Ctrl-C. After SIGHUP the terminal is gone, so its streams are discarded first."""
         if number == signal.SIGHUP:
-            for stream in filter(None, (sys.__stdin__, sys.__stdout__, sys.__stderr__)):
+            streams = sys.__stdin__, sys.__stdout__, sys.__stderr__  # noqa: TID251 - discards them
+            for stream in filter(None, streams):
                 discard_output(stream)
         self.exit(INTERRUPTED)
 
@@ -203,7 +204,8 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None, is_ch
     Raises:
         UserError: see `open_source`, or there is no terminal.
     """
-    if not (sys.__stdin__ and sys.__stdin__.isatty() and sys.__stderr__ and sys.__stderr__.isatty()):
+    streams = sys.__stdin__, sys.__stderr__  # noqa: TID251 - prints nothing
+    if not all(stream and stream.isatty() for stream in streams):
         listing = shell_line("a2a-inspect", "ls", *map(str, paths))
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
     with state_directory_errors():

@@ -1,6 +1,6 @@
 """The command line of `a2a-proxy`: arguments are parsed into a frozen config, and one function call runs the config.
 
-Only this package prints, and only `main` exits.
+Everything is printed by `present.output`, and only `main` exits.
 
 Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
 
@@ -42,7 +42,6 @@ Output and signals:
 - `console_lines`: the order of its lines, and findings that repeat
 - `replay_console`: the output of `a2a-proxy replay`
 - `unfinished`: waiting for the recorder of a proxy that has ended
-- `printer`: lines written to a descriptor by a thread of their own
 - `completion`: the command `completion` of both programs
 - `help_sections`: help in sections
 - `end_signals`: Ctrl-C, SIGTERM and SIGHUP

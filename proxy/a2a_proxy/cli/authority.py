@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "grpc_proxy")
 _EXCEPTION_VARIABLES = ("NO_PROXY", "no_proxy", "no_grpc_proxy")
 _NEW_CLIENTS = (
-    "clients on other machines:    a2a-proxy ca export -o a2a-proxy-ca.pem\n"
-    'programs in this shell:       eval "$(a2a-proxy ca env)"\n'
+    "clients on other machines:    a2a-proxy ca export -o a2a-proxy-ca.pem",
+    'programs in this shell:       eval "$(a2a-proxy ca env)"',
 )
 
 
@@ -49,33 +49,34 @@ def load_authority(feature: str) -> Authority:
         return open_authority(file_layout.authority_dir(), utc_now())
 
 
-def show_authority() -> str:
-    """Return the description of the authority. Raises UserError."""
-    return _describe(load_authority("a2a-proxy ca")) + _NEW_CLIENTS
+def show_authority() -> list[str]:
+    """Return the lines that describe the authority. Raises UserError."""
+    return [*_describe(load_authority("a2a-proxy ca")), *_NEW_CLIENTS]
 
 
-def replace_authority() -> str:
-    """Replace the authority, and return the description of the new one. Raises UserError."""
+def replace_authority() -> list[str]:
+    """Replace the authority, and return the lines that describe the new one. Raises UserError."""
     with _authority_errors("a2a-proxy ca"):
         from a2a_proxy.certificates.contexts import utc_now
         from a2a_proxy.certificates.store import renew_authority
 
         authority = renew_authority(file_layout.authority_dir(), utc_now())
-    return f"{_describe(authority)}clients refuse the proxy until they trust this new authority\n{_NEW_CLIENTS}"
+    return [*_describe(authority), "clients refuse the proxy until they trust this new authority", *_NEW_CLIENTS]
 
 
-def export_certificate(output: Path | None) -> str:
-    """Write the certificate to `output` and return a line that says so, or return the certificate. Raises UserError."""
+def export_certificate(output: Path | None) -> list[str]:
+    """Write the certificate to `output` and return a line that says so, or the lines of the certificate. Raises
+    UserError."""
     certificate = load_authority("a2a-proxy ca").certificate_pem
     if output is None:
-        return certificate.decode()
+        return certificate.decode().splitlines()
     try:
         output.write_bytes(certificate)
     except OSError as error:
         raise UserError(
             f"cannot write {output}: {(error.strerror or str(error)).lower()}", "name another file"
         ) from None
-    return f"wrote the authority's certificate to {output}\n"
+    return [f"wrote the authority's certificate to {output}"]
 
 
 def environment_lines(forward: str | None) -> str:
@@ -137,14 +138,14 @@ def _proxy_address(text: str) -> str:
     return format_address(listen.host or LOOPBACK[0], listen.port)
 
 
-def _describe(authority: Authority) -> str:
+def _describe(authority: Authority) -> tuple[str, ...]:
     from a2a_proxy.certificates.contexts import utc_now
     from a2a_proxy.certificates.store import CERTIFICATE_FILE
 
     start, end = authority.certificate.not_valid_before_utc, authority.certificate.not_valid_after_utc
     digits = authority.sha256.upper()
     return (
-        f"certificate  {file_layout.authority_dir() / CERTIFICATE_FILE}\n"
-        f"SHA-256      {':'.join(digits[at : at + 2] for at in range(0, len(digits), 2))}\n"
-        f"valid        {start:%Y-%m-%d} to {end:%Y-%m-%d}, {(end - utc_now()).days} days left\n"
+        f"certificate  {file_layout.authority_dir() / CERTIFICATE_FILE}",
+        f"SHA-256      {':'.join(digits[at : at + 2] for at in range(0, len(digits), 2))}",
+        f"valid        {start:%Y-%m-%d} to {end:%Y-%m-%d}, {(end - utc_now()).days} days left",
     )

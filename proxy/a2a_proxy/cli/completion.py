@@ -21,9 +21,11 @@ def completion(ctx: click.Context, shell: str) -> None:
 
     PROGRAM is `a2a-proxy` or `a2a-inspect`; each has its own script.
     """
+    from a2a_proxy.present.output import print_document
+
     root = ctx.find_root()
     program = root.info_name or "a2a-proxy"
     found = get_completion_class(shell)
     assert found is not None  # click knows all of them
     variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
-    click.echo(found(root.command, {}, program, variable).source())
+    print_document(found(root.command, {}, program, variable).source())

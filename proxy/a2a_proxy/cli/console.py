@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import sys
 from typing import Protocol, TextIO
 
 import msgspec
 
 from a2a_proxy.cli.console_lines import FindingRepeats, StatusBatch
-from a2a_proxy.cli.printer import Printer
 from a2a_proxy.installation import inspect_command
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.task import MissedReason
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object, finding_object
+from a2a_proxy.present.output import ColouredWord, Printer
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recorder.status import (
     ExchangeStatus,
@@ -125,7 +124,6 @@ class TextConsole:
     def __init__(self, out: TextIO | None, err: TextIO | None, *, quiet: bool, verbose: bool = False) -> None:
         self._out, self._err = Printer(out, _dropped_lines_note), Printer(err, _dropped_lines_note)
         self._quiet = quiet
-        self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._recording = ""
         self._has_many_routes = False
         """Whether there are several upstreams, so that each line names its upstream."""
@@ -219,7 +217,7 @@ class TextConsole:
         for line in itertools.compress(batch, in_words):
             if isinstance(line, ExchangeStatus):
                 if not self._quiet:
-                    self._out(self._format_exchange(line))
+                    self._out(*self._format_exchange(line))
                     self._last_exchange = line.exchange.id
             elif isinstance(line, GapClosedStatus):
                 self._print_below(line.missed.by, _healed_text(line), line.missed.healed)
@@ -240,12 +238,12 @@ class TextConsole:
             self._out(f"{text.format_time(at)}  {words}")
             self._last_exchange = 0
 
-    def _format_exchange(self, exchange_status: ExchangeStatus) -> str:
+    def _format_exchange(self, exchange_status: ExchangeStatus) -> list[str | ColouredWord]:
         exchange = exchange_status.exchange
         word = text.outcome_label(exchange)
-        parts = [
+        parts: list[str | ColouredWord] = [
             text.format_time(exchange.started),
-            self._colour_word(f"{word:7}", word),
+            ColouredWord(f"{word:7}", _OUTCOME_COLOURS[word]),
             f"#{exchange.id} {make_visible(text.exchange_title(exchange))}",
             text.binding_and_dialect(exchange),
             text.live_stream_label(exchange),
@@ -265,10 +263,7 @@ class TextConsole:
             parts.append(make_visible(text.end_reason(exchange)))
         if not exchange_status.live:
             parts.append(self._repeats.take_label(exchange.id))
-        return "  ".join(part for part in parts if part)
-
-    def _colour_word(self, shown: str, word: str) -> str:
-        return f"\033[{_OUTCOME_COLOURS[word]}m{shown}\033[0m" if self._colour else shown
+        return parts
 
     def _print_summary(self, summary: RecorderDone) -> None:
         if not (summary.connections or summary.lost):
@@ -297,7 +292,7 @@ class TextConsole:
     def _print_line(self, line: str) -> None:
         """Print a line without colours on stderr."""
         self._out.flush(_STDOUT_FLUSH_SECONDS)
-        self._err(make_visible(line))
+        self._err(line)
 
 
 def _finding_text(status: FindingStatus, *, named: bool) -> str:
@@ -433,7 +428,7 @@ def healed_object(status: GapClosedStatus) -> dict[str, object]:
 def make_console(log_format: str, *, quiet: bool, verbose: bool = False, out: TextIO | None = None) -> Console:
     """Return the console of the chosen log format, which prints calls to `out` (default: stdout); `verbose`: as text,
     print information too."""
-    out = out or sys.stdout
+    out = out or sys.stdout  # noqa: TID251 - for its printer
     if log_format == "json":
         return JsonConsole(out, quiet=quiet)
-    return TextConsole(out, sys.stderr, quiet=quiet, verbose=verbose)
+    return TextConsole(out, sys.stderr, quiet=quiet, verbose=verbose)  # noqa: TID251 - for its printer

@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import contextlib
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from a2a_proxy.recording.query.errors import QueryError
 
 EXIT_USAGE = 2
 """Exit code of all errors that the user can fix, as in click and most command-line tools."""
 
 
 class UserError(Exception):
-    """An error that the user can fix. `hint` is the command or action to take next."""
+    """An error that the user can fix. `hint` is the command or action to take next, `details` are the lines below the
+    message."""
 
-    def __init__(self, message: str, hint: str, code: int = EXIT_USAGE) -> None:
+    def __init__(self, message: str, hint: str, code: int = EXIT_USAGE, details: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
         self.code = code
         """Exit code of the command."""
+        self.details = details
+
+
+def filter_error(wrong: QueryError) -> UserError:
+    """Return the error of an expression with a caret below its position."""
+    hint = wrong.hint or "the language is described by: a2a-inspect help filters"
+    return UserError(wrong.message, hint, details=[f"  {line}" for line in wrong.caret])
 
 
 @contextlib.contextmanager
@@ -51,15 +62,13 @@ def route_errors(option: str = "") -> Iterator[None]:
         raise UserError(f"{option}: {wrong.message}" if option else wrong.message, wrong.hint) from wrong
 
 
-def print_error(program: str, message: str, hint: str) -> None:
-    """Print the error as `program: error: ...` and `program: hint: ...` on stderr, with control characters escaped.
+def print_error(program: str, message: str, hint: str, details: Sequence[str] = ()) -> None:
+    """Print the error as `program: error: ...`, its `details` below it, and `program: hint: ...` on stderr.
 
     A stderr that cannot be written, as of a closed terminal, does not change the exit code.
     """
-    from a2a_proxy.protocol.text import make_visible
+    from a2a_proxy.present.output import print_note
 
     with contextlib.suppress(OSError):
-        for word, text in (("error", message), ("hint", hint)):
-            if text:
-                harmless = "\n".join(map(make_visible, text.split("\n")))
-                print(f"{program}: {word}: {harmless}", file=sys.stderr)
+        for line in (f"{program}: error: {message}", *details, *([f"{program}: hint: {hint}"] if hint else ())):
+            print_note(line)

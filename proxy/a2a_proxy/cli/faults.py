@@ -25,7 +25,7 @@ def make_fault_plan(texts: Sequence[str]) -> FaultPlan | None:
     try:
         return FaultPlan([parse_live_fault(text) for text in texts])
     except FaultError as wrong:
-        raise UserError(f"--fault: {wrong}", wrong.hint) from wrong
+        raise UserError(f"--fault: {wrong.message}", wrong.hint, details=wrong.details) from wrong
 
 
 def announce_faults(plan: FaultPlan, console: Console) -> None:

@@ -308,7 +308,9 @@ def cli(context: click.Context, /, **typed: Any) -> None:
         _refuse_group_options(context.invoked_subcommand, typed_here)
         return
     if not (typed["listen"] or typed["upstream"] or typed["forward"] or typed_here):
-        click.echo(context.get_help())
+        from a2a_proxy.present.output import print_document
+
+        print_document(context.get_help())
         return
     from a2a_proxy.cli.config import ProxyArguments, proxy_config
     from a2a_proxy.cli.run import run_proxy
@@ -454,8 +456,10 @@ def ca(context: click.Context) -> None:
     """
     if context.invoked_subcommand is None:
         from a2a_proxy.cli.authority import show_authority
+        from a2a_proxy.present.output import print_line
 
-        click.echo(show_authority(), nl=False)
+        for line in show_authority():
+            print_line(line)
 
 
 @ca.command()
@@ -463,8 +467,10 @@ def ca(context: click.Context) -> None:
 def export(output: Path | None) -> None:
     """Print the authority's certificate (PEM), never the key."""
     from a2a_proxy.cli.authority import export_certificate
+    from a2a_proxy.present.output import print_line
 
-    click.echo(export_certificate(output), nl=False)
+    for line in export_certificate(output):
+        print_line(line)
 
 
 @ca.command()
@@ -475,16 +481,19 @@ def env(forward: str | None) -> None:
     Authorities that are trusted already stay trusted.
     """
     from a2a_proxy.cli.authority import environment_lines
+    from a2a_proxy.present.output import print_document
 
-    click.echo(environment_lines(forward), nl=False)
+    print_document(environment_lines(forward), end="")
 
 
 @ca.command()
 def renew() -> None:
     """Replace the authority by a new one, which clients must trust anew."""
     from a2a_proxy.cli.authority import replace_authority
+    from a2a_proxy.present.output import print_line
 
-    click.echo(replace_authority(), nl=False)
+    for line in replace_authority():
+        print_line(line)
 
 
 @cli.command(short_help="Serve a recording as a mock agent.")
@@ -710,7 +719,9 @@ def _invoke_command(program: str, command: click.Command) -> int:
     try:
         code = command.main(prog_name=program, standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:
-        click.echo(help_wanted.format_message())
+        from a2a_proxy.present.output import print_document
+
+        print_document(help_wanted.format_message())
         return 0
     except click.ClickException as mistake:
         context = getattr(mistake, "ctx", None)
@@ -718,7 +729,7 @@ def _invoke_command(program: str, command: click.Command) -> int:
         print_error(program, _lower_case_message(mistake.format_message()), f"the options are listed by: {path} --help")
         return EXIT_USAGE
     except UserError as mistake:
-        print_error(program, mistake.message, mistake.hint)
+        print_error(program, mistake.message, mistake.hint, mistake.details)
         return mistake.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

@@ -128,8 +128,9 @@ def _load_script(config: ReplayConfig) -> ReplayScript:
         return inject_faults(script, list(config.faults))
     except FaultError as wrong:
         raise UserError(
-            f"--fault: {wrong}",
+            f"--fault: {wrong.message}",
             f"list its calls and their lines: {shell_line('a2a-inspect', 'show', str(config.recording))}",
+            details=wrong.details,
         ) from wrong
     except RecordingError as wrong:
         raise UserError(str(wrong), wrong.hint, EXIT_USAGE) from wrong
@@ -214,7 +215,7 @@ def _parse_fault(word: str) -> InjectedFault:
     try:
         return parse_fault(word)
     except FaultError as wrong:
-        raise UserError(f"--fault: {wrong}", wrong.hint) from wrong
+        raise UserError(f"--fault: {wrong.message}", wrong.hint, details=wrong.details) from wrong
 
 
 def _parse_speed(word: str) -> float:

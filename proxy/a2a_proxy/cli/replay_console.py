@@ -7,16 +7,14 @@ all go to stderr. With `--log-format json` each line is one JSON object.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from typing import Any, Protocol
 
 import msgspec
 
 from a2a_proxy import __version__
-from a2a_proxy.cli.printer import Printer
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import ColouredWord, Printer
 from a2a_proxy.replay.core.player import Player
 from a2a_proxy.replay.core.script import ReplayScript
 from a2a_proxy.replay.serve.cards import ReplayCards
@@ -58,29 +56,28 @@ class ReplayTextConsole:
     """Output as text."""
 
     def __init__(self, *, quiet: bool, pipe: bool) -> None:
-        out = sys.stderr if pipe else sys.stdout
-        self._out = Printer(out, _dropped_lines_note)
-        self._err = self._out if pipe else Printer(sys.stderr, _dropped_lines_note)
+        out, err = sys.stdout, sys.stderr  # noqa: TID251 - for its printer
+        self._err = Printer(err, _dropped_lines_note)
+        self._out = self._err if pipe else Printer(out, _dropped_lines_note)
         self._quiet = quiet
         self._is_stdio = pipe
-        self._colour = out is not None and out.isatty() and not os.environ.get("NO_COLOR")
         self._played = 0
 
     def show_start(self, script: ReplayScript, addresses: list[str], cards: ReplayCards) -> None:
         """Print the calls that are served, where, and those that are not."""
         where = ", ".join(addresses) or "stdin and stdout"
-        self._err(f"a2a-proxy {__version__} replays {make_visible(script.name)} on {where}")
+        self._err(f"a2a-proxy {__version__} replays {script.name} on {where}")
         served = (Binding.STDIO,) if self._is_stdio else SERVED_BINDINGS
         found = find_unservable(script, served)
         counts = (f"{_BINDING_NAMES[each]} {_count_served(script, found, each)}" for each in served)
         self._err(f"{_format_count(len(script.calls), 'call')} recorded; served: {', '.join(counts)}")
         if script.missing:
-            self._err(f"a2a-proxy: warning: the recording is not complete: {make_visible(script.missing)}")
+            self._err(f"a2a-proxy: warning: the recording is not complete: {script.missing}")
         for fault in script.faults:
-            self._err(f"fault: {make_visible(fault)}")
+            self._err(f"fault: {fault}")
         for gap in found:
             on = f" on {_BINDING_NAMES[gap.binding]}" if gap.binding is not None else ""
-            self._err(f"not served{on}: {_format_places(gap.places)}: {make_visible(gap.reason)}")
+            self._err(f"not served{on}: {_format_places(gap.places)}: {gap.reason}")
         if not self._is_stdio:
             self._print_card_note(cards)
         if not self._is_stdio:
@@ -89,22 +86,19 @@ class ReplayTextConsole:
     def show_event(self, event: ReplayReport) -> None:
         """Print a line; for misses and tolerated differences the whole text."""
         if isinstance(event, MissedCall):
-            self._out(event.miss.full_text())
+            self._print_lines(event.miss.full_text())
         elif isinstance(event, AllowedCall):
-            self._out(event.miss.allowed_text())
+            self._print_lines(event.miss.allowed_text())
         elif isinstance(event, MaskedCall):
             self._out(event.match.text)
         elif isinstance(event, WebhookPosted):
             self._print_webhook(event)
         elif isinstance(event, UnservedCall):
-            self._out(
-                f"{event.place:<6} {make_visible(event.operation)}  {event.binding}  not served: "
-                f"{make_visible(event.reason)}"
-            )
+            self._out(f"{event.place:<6} {event.operation}", event.binding, f"not served: {event.reason}")
         else:
             self._played += 1
             if not self._quiet:
-                self._out(self._format_call(event))
+                self._print_call(event)
 
     def show_summary(self, player: Player) -> None:
         """Print the numbers of calls played, missed and not requested."""
@@ -131,36 +125,38 @@ class ReplayTextConsole:
             listed = ", ".join(_BINDING_NAMES[each] for each in cards.offered_bindings)
             self._err(f"the agent card lists {listed or 'no interface'}, with URLs that lead here")
         for text, hint in cards.card_notes():
-            self._err(f"a2a-proxy: warning: {make_visible(text)}")
+            self._err(f"a2a-proxy: warning: {text}")
             if hint:
                 self._err(f"a2a-proxy: hint: {hint}")
 
     def _print_webhook(self, event: WebhookPosted) -> None:
-        url = make_visible(event.url)
         if event.status:
-            self._out(f"webhook {url} answered {event.status}" + (f" at try {event.tries}" if event.tries > 1 else ""))
+            self._out(
+                f"webhook {event.url} answered {event.status}" + (f" at try {event.tries}" if event.tries > 1 else "")
+            )
         else:
             self._out(
-                f"webhook {url} not reached in {_format_count(event.tries, 'try', 'tries')}: "
-                f"{make_visible(event.reason)}"
+                f"webhook {event.url} not reached in {_format_count(event.tries, 'try', 'tries')}: {event.reason}"
             )
 
-    def _format_call(self, event: PlayedCall) -> str:
-        how = (
-            f"\x1b[{_OUTCOME_COLOURS[event.outcome]}m{event.outcome}\x1b[0m"
-            if self._colour and event.outcome in _OUTCOME_COLOURS
-            else event.outcome
-        )
+    def _print_lines(self, text: str) -> None:
+        """Print lines in which peers' text is visible, so that it has no line breaks of its own."""
+        for line in text.split("\n"):
+            self._out(line)
+
+    def _print_call(self, event: PlayedCall) -> None:
+        how = ColouredWord(event.outcome, _OUTCOME_COLOURS.get(event.outcome, ""))
         took = f"{event.duration / 1e6:.1f} ms" if event.duration < 1e9 else f"{event.duration / 1e9:.1f} s"
         spoken = f"{event.binding} {event.dialect}"
-        return f"{event.place:<6} {event.operation}  {spoken}  {_format_count(event.sent, 'message')}  {took}  {how}"
+        self._out(f"{event.place:<6} {event.operation}", spoken, _format_count(event.sent, "message"), took, how)
 
 
 class ReplayJsonConsole:
     """Output as JSON."""
 
     def __init__(self, *, pipe: bool) -> None:
-        self._out = Printer(sys.stderr if pipe else sys.stdout, lambda count: _encode_event("skipped", count=count))
+        out = sys.stderr if pipe else sys.stdout  # noqa: TID251 - for its printer
+        self._out = Printer(out, lambda count: _encode_event("skipped", count=count))
         self._is_stdio = pipe
         self._played = 0
 

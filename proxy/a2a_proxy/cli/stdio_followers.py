@@ -49,7 +49,7 @@ def main() -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     lower_priority()
     work: FollowersJob = name_json.decode_json(os.fsencode(sys.argv[1]), FollowersJob)
-    console = TextConsole(None, sys.stderr, quiet=True)
+    console = TextConsole(None, sys.stderr, quiet=True)  # noqa: TID251 - for its printer
     try:
         run_job(work, console)
     except UserError as wrong:

@@ -4,7 +4,6 @@ recorder.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ from a2a_proxy.capture.file_layout import Unfinished
 from a2a_proxy.capture.record_format import bytes_after
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_note
 
 _LOOK_EVERY = 0.05
 _UNNOTICED = 0.3
@@ -88,4 +87,4 @@ def _say_gone(program: str, path: Path) -> None:
 
 
 def _print_line(program: str, line: str) -> None:
-    print(f"{program}: {make_visible(line)}", file=sys.stderr, flush=True)
+    print_note(f"{program}: {line}")

@@ -12,6 +12,7 @@ import msgspec
 from a2a_proxy.cli.errors import UserError, print_error
 from a2a_proxy.cli.redaction_options import policy_words
 from a2a_proxy.cli.sizes import parse_size
+from a2a_proxy.present.output import raw_output
 from a2a_proxy.protocol.stdio_command import is_command, is_stdio
 from a2a_proxy.relay.edits.card import read_card, write_card
 from a2a_proxy.relay.edits.stdio_command import has_program, is_wrapped, wrap_command
@@ -52,10 +53,10 @@ def run_wrap_card(card: Path, options: list[str]) -> int:
         UserError: the card cannot be read.
     """
     changed, why = wrap_card(_read_card_file(card), options)
-    sys.stdout.buffer.write(changed)
+    raw_output().write(changed)
     if why is None:
         return 0
-    sys.stdout.flush()
+    raw_output().flush()
     print_error(_PROGRAM_NAME, why.message, why.hint)
     return EXIT_UNCHANGED
 

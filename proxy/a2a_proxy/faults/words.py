@@ -23,9 +23,9 @@ class FaultError(ValueError):
     """A fault that cannot be read or injected. `str()` says why; if a word is wrong, with the text and a caret under
     the word."""
 
-    def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.hint = hint
+    def __init__(self, message: str, hint: str = "", details: tuple[str, ...] = ()) -> None:
+        super().__init__("\n".join((message, *details)))
+        self.message, self.hint, self.details = message, hint, details
 
 
 class FaultWords(msgspec.Struct, Generic[PlaceT], frozen=True):
@@ -117,7 +117,8 @@ class WordScanner:
         place = self._next - back
         column = self._words[place][1] if place < len(self._words) else len(self.text) + bool(self.text)
         width = len(self._words[place][0]) if place < len(self._words) else 1
-        return FaultError(f"{why}\n    {self.text}\n    {' ' * column}{'^' * width}", hint or self.example)
+        caret = f"    {' ' * column}{'^' * width}"
+        return FaultError(why, hint or self.example, (f"    {self.text}", caret))
 
 
 def read_fault(words: WordScanner, read_place: Callable[[WordScanner, int], PlaceT]) -> FaultWords[PlaceT] | None:

@@ -2,6 +2,9 @@
 
 Layers, from top to bottom. A module imports only modules of its own layer and of the layers below it.
 
+Output:
+- `output`: the one writer of both programs
+
 Layouts and reports:
 - `difference`: differences as text and JSON (package)
 - `generations`: generations as text and JSON

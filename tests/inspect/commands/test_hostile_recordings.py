@@ -6,7 +6,6 @@ In time, within some memory, without a traceback, and nothing that acts on a ter
 from __future__ import annotations
 
 import contextlib
-import re
 import resource
 import signal
 import sys
@@ -17,7 +16,17 @@ import pytest
 
 from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
-from support_hostile import HOSTILE, Made, damaged_blocks, evil_texts, large_payload, wrong_types
+from support_hostile import (
+    HOSTILE,
+    WORD,
+    Made,
+    assert_harmless,
+    commands_of,
+    damaged_blocks,
+    evil_texts,
+    large_payload,
+    wrong_types,
+)
 from support_inspect import changes, live, request, sample, screen_text, status, writer
 from support_screen import looking
 from support_thin import thin
@@ -26,8 +35,6 @@ SECONDS = 120.0
 """For one command, on a machine that is busy; most take some milliseconds."""
 BYTES = 1 << 30
 """That one command may ask for."""
-ACTS = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-"""What could act on a terminal, or hide in it."""
 COMMANDS = (
     "ls {}",
     "ls {} --tasks --json",
@@ -54,6 +61,47 @@ COMMANDS = (
     "prune {} --keep 0",
 )
 """The last ones write."""
+TEXT_COMMANDS = (
+    "screen {}",
+    "redaction {}",
+    "redaction {} --json",
+    "ls {} --explain --filter text~forged",
+    "card {folder}/{word}",
+    "lanes {} 1 --json",
+    "lanes {} 1 --mermaid",
+    "segments {} --media {folder}/media{word}",
+    "show {} 1 --as curl",
+    "export jsonl {}",
+    "export mermaid {}",
+    "export junit {}",
+    "export sarif {}",
+    "export parquet {} -o {folder}/p",
+    "check {} --format json",
+    "check {} --format junit",
+    "import {folder}/{word}",
+    "hooks {} --hook {word}",
+    "archive put {} file://{folder}/{word}",
+    "archive put {} file://{folder}",
+    "archive ls file://{folder} --json",
+    "archive ls file://{folder} --verbose --verify",
+    "archive fetch file://{folder} --since 2000-01-01 --to {folder}/fetched{word}.db",
+    "cassette trim {} 1 -o {folder}/trimmed{word}.a2a.jsonl --exact",
+    "cassette fmt {folder}/trimmed{word}.a2a.jsonl",
+    "cassette migrate {folder}/trimmed{word}.a2a.jsonl",
+    "cassette scan {}",
+    "cassette scan {} --json",
+    "cassette diff {} {}",
+    "cassette merge {folder}/m.a2a.jsonl {}",
+    "cassette read {folder}/trimmed{word}.a2a.jsonl {folder}/read{word}.db",
+    "help {word}",
+    "rules {word}",
+    "keys",
+    "extensions",
+    "recover",
+    "mcp --help",
+    "completion {word}",
+)
+"""Those that are run only with a recording in which all texts are hostile, and `word` is hostile too."""
 
 
 class TooLong(BaseException):
@@ -96,6 +144,28 @@ def test_a_payload_of_100_mb(
     _run(commands, large_payload, tmp_path, capsys, monkeypatch)
 
 
+def test_every_command_makes_text_visible(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Texts of a recording, file names and words of the command line; a new command must be named above."""
+    commands = (*TEXT_COMMANDS, *COMMANDS)
+    assert not {each for each in commands_of(cli) if not any(f"{line} ".startswith(f"{each} ") for line in commands)}
+    _run(commands, evil_texts, tmp_path, capsys, monkeypatch)
+
+
+# Not of `mcp`, which serves its protocol whatever the words.
+@pytest.mark.parametrize("command", sorted({*commands_of(cli)} - {"mcp"}))
+def test_every_command_makes_its_words_visible(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for words in ([WORD], [WORD, WORD], [f"--{WORD}"]):
+        monkeypatch.setattr(sys, "argv", ["a2a-inspect", *command.split(), *words])
+        run_cli("a2a-inspect", cli)
+    told = capsys.readouterr()
+    assert_harmless(told.out + told.err, command)
+    assert "forged" in told.err
+
+
 async def test_the_screen_shows_hostile_texts_as_symbols(tmp_path: Path) -> None:
     """Wherever one goes."""
     async with looking(evil_texts(tmp_path)) as person:
@@ -103,7 +173,7 @@ async def test_the_screen_shows_hostile_texts_as_symbols(tmp_path: Path) -> None
         for keys in (("enter",), ("home", "enter"), ("]",), ("2",), ("5",)):
             await person.types(*keys)
             await person.until(lambda: "\u241b" in screen_text(person.app))
-            assert not ACTS.search(screen_text(person.app)), keys
+            assert_harmless(screen_text(person.app), keys)
 
 
 @pytest.mark.parametrize(
@@ -140,12 +210,15 @@ def _run(
     (tmp_path / "place").mkdir()
     path = made(tmp_path / "place")
     for command in commands:
-        words = [word.replace("{folder}", str(tmp_path)).replace("{}", str(path)) for word in command.split()]
+        words = [
+            word.replace("{folder}", str(tmp_path)).replace("{}", str(path)).replace("{word}", WORD)
+            for word in command.split()
+        ]
         monkeypatch.setattr(sys, "argv", ["a2a-inspect", *words])
         with limited():
             code = run_cli("a2a-inspect", cli)
         told = capsys.readouterr()
-        assert not ACTS.search(told.out + told.err), command
+        assert_harmless(told.out + told.err, command)
         assert code in (0, 1, 2, 3), command
         if code == 2:
             lines = told.err.splitlines()

@@ -54,4 +54,4 @@ def complete_rule(_ctx: click.Context, _param: click.Parameter, incomplete: str)
 
 
 def _matching(words: list[str], incomplete: str) -> list[CompletionItem]:
-    return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+    return [CompletionItem(word) for word in words if word.startswith(incomplete) and word.isprintable()]

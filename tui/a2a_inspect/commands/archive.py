@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import re
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +17,7 @@ from a2a_proxy.archive.errors import archive_extra
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_json, print_line, print_note
 from a2a_proxy.recording.query.kinds import InvalidValue, parse_length
 
 if TYPE_CHECKING:
@@ -63,22 +61,21 @@ def upload_recording(path: Path, url: str, options: ArchiveOptions) -> None:
             keeper = SessionUpload(place, proxy, recording, session)
             frames += keeper.put_segments(include_rest=True, on_segment=put_ones.append)
             if keeper.missing_frames:
-                uuid = make_visible(session.facts.uuid)
                 message = (
-                    f"{make_visible(url)} has session {uuid} of a recording that had {keeper.missing_frames:,} "
+                    f"{url} has session {session.facts.uuid} of a recording that had {keeper.missing_frames:,} "
                     "fewer frames"
                 )
                 raise UserError(message, "store it separately: use another --archive-id")
         if options.as_json:
             for each in put_ones:
-                print(json.dumps(_segment_object(each)))
+                print_json(_segment_object(each))
             return
         if not put_ones:
-            print(f"{make_visible(url)} already has all of {make_visible(str(path))}")
+            print_line(f"{url} already has all of {path}")
             return
         size = text.format_size(place.traffic.put)
         summary = f"{text.format_count(frames, 'frame')} in {text.format_count(len(put_ones), 'segment')}, {size}"
-        print(f"put {summary} as proxy {proxy} into {make_visible(url)}")
+        print_line(f"put {summary} as proxy {proxy} into {url}")
 
 
 def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> int:
@@ -95,11 +92,12 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
         faults = [fault for each in found for fault in (_verify_segment(place, each) if options.verify else ())]
     for each in found:
         missing = lost.get(each.cut.name, [])
-        print(
-            json.dumps({**_segment_object(each), "gone": missing}) if options.as_json else _segment_line(each, missing)
-        )
+        if options.as_json:
+            print_json({**_segment_object(each), "gone": missing})
+        else:
+            print_line(_segment_line(each, missing))
     for fault in faults:
-        print(f"a2a-inspect: error: {make_visible(fault)}", file=sys.stderr)
+        print_note(f"a2a-inspect: error: {fault}")
     if not options.as_json:
         frames = sum(each.frames.rows for each in found)
         data = sum(each.frames.byte_count + each.facts.byte_count for each in found)
@@ -107,11 +105,11 @@ def list_segments(url: str, words: dict[str, str], options: ArchiveOptions) -> i
             f"{text.format_count(len(found), 'segment')}, {text.format_count(frames, 'frame')}, "
             f"{text.format_size(data)}"
         )
-        print(summary + (", all match their manifests" if options.verify and not faults else ""))
+        print_line(summary + (", all match their manifests" if options.verify and not faults else ""))
         if lost:
             many = text.format_count(len(lost), "segment")
-            print(f"{many} with missing files, perhaps deleted by a lifecycle rule of the bucket")
-        print(_request_counts(place))
+            print_line(f"{many} with missing files, perhaps deleted by a lifecycle rule of the bucket")
+        print_line(_request_counts(place))
     return int(bool(faults))
 
 
@@ -134,16 +132,16 @@ def download_recording(url: str, words: dict[str, str], target: Path, options: A
         brought = restore_recording(place, _parse_query(words), what, target)
     if options.as_json:
         traffic = {"lists": place.traffic.lists, "gets": place.traffic.gets, "bytes": place.traffic.got}
-        print(json.dumps({**msgspec.to_builtins(brought), **traffic}))
+        print_json({**msgspec.to_builtins(brought), **traffic})
         return
     calls = f"{text.format_count(brought.exchanges, 'exchange')} with {text.format_count(brought.frames, 'frame')}"
-    print(f"fetched {calls} from {text.format_count(brought.segments, 'segment')} into {make_visible(str(target))}")
+    print_line(f"fetched {calls} from {text.format_count(brought.segments, 'segment')} into {target}")
     if brought.gone:
-        print(
+        print_line(
             f"missing in the archive, perhaps deleted by a lifecycle rule: {_join_keys(brought.gone)}; "
             "the recording may be incomplete"
         )
-    print(_request_counts(place))
+    print_line(_request_counts(place))
 
 
 def _request_counts(store: ArchiveStore) -> str:
@@ -154,7 +152,7 @@ def _request_counts(store: ArchiveStore) -> str:
 
 
 def _join_keys(keys: tuple[str, ...]) -> str:
-    return make_visible(", ".join(keys[:_MAX_LISTED_KEYS])) + (" ..." if len(keys) > _MAX_LISTED_KEYS else "")
+    return ", ".join(keys[:_MAX_LISTED_KEYS]) + (" ..." if len(keys) > _MAX_LISTED_KEYS else "")
 
 
 @contextlib.contextmanager
@@ -162,11 +160,7 @@ def _open_archive(url: str, options: ArchiveOptions) -> Iterator[ArchiveStore]:
     with convert_recording_errors(), archive_extra():
         from a2a_proxy.archive.store import ArchiveStore
 
-        yield ArchiveStore(url, _print_request if options.verbose else None)
-
-
-def _print_request(message: str) -> None:
-    sys.stderr.write(f"{make_visible(message)}\n")
+        yield ArchiveStore(url, print_note if options.verbose else None)
 
 
 def _parse_query(words: dict[str, str]) -> SegmentQuery:
@@ -211,7 +205,7 @@ def _verify_segment(store: ArchiveStore, manifest: Manifest) -> Iterator[str]:
 
 def _segment_line(manifest: Manifest, missing: list[str]) -> str:
     cut = manifest.cut
-    agents = make_visible(", ".join(manifest.agents))
+    agents = ", ".join(manifest.agents)
     size = text.format_size(manifest.frames.byte_count + manifest.facts.byte_count)
     many = f"{text.format_count(manifest.frames.rows, 'frame')}  {text.format_count(manifest.tasks, 'task')}  {size}"
     times = f"{text.format_utc(cut.since)} to {text.format_utc(cut.until)}"

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from a2a_inspect.commands.file_loop import process_files
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.present.output import print_line
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.cassette.file import read_cassette
 from a2a_proxy.recording.cassette.rewrite import RewriteResult, rewrite_cassette
 from a2a_proxy.recording.errors import RecordingError
@@ -45,7 +46,7 @@ def format_files(paths: tuple[Path, ...], *, blobs: bool | None, check: bool) ->
             result = rewrite_cassette(path, blobs=blobs, check=check)
         except RecordingError as wrong:
             raise UserError(wrong.message, wrong.hint) from wrong
-        print(f"{make_visible(str(path))}: {_format_result_words(result, check=check)}")
+        print_line(f"{path}: {_format_result_words(result, check=check)}")
         return check and result.changed
 
     return process_files(paths, format_one)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import msgspec
 
 from a2a_inspect.commands.filters import print_no_match
-from a2a_inspect.commands.table import terminal_width
 from a2a_inspect.diff.places import DiffSide, compute_difference, parse_sides
 from a2a_proxy.present.difference.blocks import difference_blocks
 from a2a_proxy.present.difference.layout import layout_rows
 from a2a_proxy.present.difference.objects import AgentNames, difference_objects
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_json, print_line, terminal_width
 
 
 class DiffOptions(msgspec.Struct, frozen=True):
@@ -37,12 +34,12 @@ def print_diff(options: DiffOptions) -> int:
         print_no_match(options.where)
     if options.as_json:
         for difference in difference_objects(_side_names(left), _side_names(right), found, options.everything):
-            print(json.dumps(difference))
+            print_json(difference)
     else:
         for side, name in ((left, "left "), (right, "right")):
-            print(f"{name}  {make_visible(str(side.path))}{f' {side.label}' if side.place else ''}")
+            print_line(f"{name}  {side.path}{f' {side.label}' if side.place else ''}")
         for line in layout_rows(difference_blocks(found, everything=options.everything), terminal_width()):
-            print(line.text)
+            print_line(line.text)
     return int(bool(found.count or (options.everything and found.ignored)))
 
 

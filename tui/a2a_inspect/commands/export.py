@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from a2a_inspect.formats.registry import DEFAULT_FORMAT
 from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_note, raw_output
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.tools.trim import needed_cards
@@ -42,11 +42,10 @@ def export_recording(export_options: ExportOptions, target: Path | None, form: s
     is_cassette = form == DEFAULT_FORMAT and target not in (None, STDOUT)
     with interrupt_on_signals(), open_selection(export_options, with_cards=is_cassette) as export:
         if target is None or target == STDOUT:
-            sys.stdout.flush()
-            export_selection(export, sys.stdout.buffer, form, **options)
+            export_selection(export, raw_output(), form, **options)
             return
         count = export_selection(export, target, form, **options)
-    print(f"{text.format_count(count, 'exchange')} written to {make_visible(str(target))}", file=sys.stderr)
+    print_note(f"{text.format_count(count, 'exchange')} written to {target}")
 
 
 @contextlib.contextmanager

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import sys
 
 from a2a_inspect.commands.table import table_lines
 from a2a_proxy.hooks.extensions import ExtensionPlugin, load_extensions, usable_extensions
+from a2a_proxy.present.output import print_line, print_note
 from a2a_proxy.protocol.extensions import Extension
 from a2a_proxy.protocol.extensions.registry import BUILT_IN
 from a2a_proxy.protocol.text import make_visible
@@ -21,7 +21,7 @@ def plugin_extensions() -> tuple[Extension, ...]:
     plugins = _plugins()
     for each in plugins:
         if each.failure:
-            print(f"a2a-inspect: warning: {_failure_words(each)}", file=sys.stderr)
+            print_note(f"a2a-inspect: warning: {_failure_words(each)}")
     return usable_extensions(plugins)
 
 
@@ -34,10 +34,10 @@ def list_extensions() -> int:
         (make_visible(each.name), make_visible(uri), make_visible(source)) for each, source in rows for uri in each.uris
     ]
     for line in table_lines(("EXTENSION", "URI", "FROM"), cells):
-        print(line)
+        print_line(line)
     failures = [each for each in plugins if each.failure]
     for each in failures:
-        print(f"a2a-inspect: error: {_failure_words(each)}", file=sys.stderr)
+        print_note(f"a2a-inspect: error: {_failure_words(each)}")
     return EXIT_UNUSABLE if failures else 0
 
 

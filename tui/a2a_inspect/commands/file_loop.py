@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from a2a_proxy.cli.errors import UserError, print_error
+from a2a_proxy.present.output import raw_output
 
 EXIT_FINDINGS = 1
 """Exit code: a file has findings or would change."""
@@ -22,7 +22,7 @@ def process_files(paths: Iterable[Path], process: Callable[[Path], bool]) -> int
         try:
             found = process(path) or found
         except UserError as wrong:
-            sys.stdout.flush()  # keeps the error in order with the output about other files
-            print_error("a2a-inspect", wrong.message, wrong.hint)
+            raw_output().flush()  # keeps the error in order with the output about other files
+            print_error("a2a-inspect", wrong.message, wrong.hint, wrong.details)
             failed = max(failed, wrong.code)
     return failed or (EXIT_FINDINGS if found else 0)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 
+from a2a_proxy.present.output import print_line, print_note
 from a2a_proxy.present.text import format_count
-from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.query.tree import Node
 from a2a_proxy.recording.read.reader import Recording
@@ -19,7 +19,8 @@ _FAILED_CALLS = re.compile(r"(?<![\w:.\"/-])err(?![\w:.\"/-])")
 
 def explain_filter(recording: Recording, where: str) -> None:
     """Print the SQL that lists the exchanges, its bound values, and SQLite's query plan."""
-    print("\n".join(explain_lines(recording, where)))
+    for line in explain_lines(recording, where):
+        print_line(line)
 
 
 def explain_lines(recording: Recording, where: str | Node) -> list[str]:
@@ -56,11 +57,11 @@ def print_no_match(where: str, recordings: Iterable[Recording] = ()) -> None:
     If the expression contains `err`, which selects failed calls, and none of the `recordings` has a match, exchanges
     with findings of severity error may be meant: their number and filter are printed as well.
     """
-    print(f"nothing matches {make_visible(where)}", file=sys.stderr)
+    print_note(f"nothing matches {where}")
     other = _FAILED_CALLS.sub("sev:error", where)
     if other == where:
         return
     count = sum(1 for each in recordings for _ in each.get_queryable().select_ids(other, Rows.EXCHANGES))
     if count:
         exchanges = f"{format_count(count, 'exchange')} {'has' if count == 1 else 'have'}"
-        print(f"{exchanges} findings of severity error: {shell_line('-f', other)}", file=sys.stderr)
+        print_note(f"{exchanges} findings of severity error: {shell_line('-f', other)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +14,7 @@ from a2a_proxy.cli.errors import UserError, print_error, state_directory_errors
 from a2a_proxy.cli.hooks import check_hooks
 from a2a_proxy.follower.keeper import HookKeeper, HookReport
 from a2a_proxy.hooks.find import installed_hooks
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_line, print_note
 
 _PROGRAM = "a2a-inspect"
 _STOP_TIMEOUT = 10.0
@@ -29,11 +28,11 @@ def list_hooks() -> None:
     """Print one line per installed hook."""
     found = installed_hooks()
     if not found:
-        print("no hook is installed; how to write one: a2a-inspect help hooks")
+        print_line("no hook is installed; how to write one: a2a-inspect help hooks")
         return
-    rows = [(make_visible(each.name), make_visible(each.reference), make_visible(each.package)) for each in found]
+    rows = [(each.name, each.reference, each.package) for each in found]
     for line in table_lines(("HOOK", "CLASS", "PACKAGE"), rows):
-        print(line)
+        print_line(line)
 
 
 def call_hooks(recording: Path | None, names: tuple[str, ...], *, follow: bool) -> int:
@@ -94,9 +93,9 @@ def _print_summary(report: HookReport, *, stopped: bool) -> int:
     whole = report.outcome == "done" or (stopped and report.outcome == "stopped")
     failed = f", {report.errors:,} of them failed: see {report.log}" if report.errors else ""
     end = "" if whole else "; it did not see all frames"
-    print(f"{_PROGRAM}: hook {report.name}: {calls}{failed}{end}", file=sys.stderr)
+    print_note(f"{_PROGRAM}: hook {report.name}: {calls}{failed}{end}")
     return int(bool(report.errors) or not whole)
 
 
 def _print_message(message: str, hint: str) -> None:
-    print_error(_PROGRAM, make_visible(message), hint)
+    print_error(_PROGRAM, message, hint)

@@ -13,7 +13,8 @@ from a2a_inspect.imports.source import ImportSource
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.installation import install_hint
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.present.output import print_line
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.store.atomic_create import check_recording_target
 
 _CAPTURE_MAGICS = tuple(bytes.fromhex(each) for each in ("0a0d0d0a", "a1b2c3d4", "d4c3b2a1", "a1b23c4d", "4d3cb2a1"))
@@ -36,12 +37,12 @@ def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None
         done = write_import(source, target, ImportOptions(words, ("a2a-inspect", *sys.argv[1:])))
     counts = f"{text.format_count(done.exchanges, 'exchange')}, {text.format_count(done.frames, 'frame')}"
     findings = f"{text.format_count(done.tasks, 'task')}; {text.format_count(done.findings, 'finding')}"
-    print(f"imported {make_visible(str(path))}: {counts}, {findings}")
+    print_line(f"imported {path}: {counts}, {findings}")
     if lacks := source.lacks:
-        print(f"the {source.label} lacks:")
+        print_line(f"the {source.label} lacks:")
         for each in lacks:
-            print(f"  {make_visible(each)}")
-    print(f"inspect it: {shell_line('a2a-inspect', str(target))}")
+            print_line(f"  {each}")
+    print_line(f"inspect it: {shell_line('a2a-inspect', str(target))}")
 
 
 def open_import(path: Path) -> ImportSource:

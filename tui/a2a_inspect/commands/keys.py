@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import msgspec
 
@@ -11,6 +10,7 @@ from a2a_inspect.commands.table import table_lines
 from a2a_inspect.keys.actions import Action, display_key, list_actions
 from a2a_inspect.keys.keymap import keys_file, read_keymap
 from a2a_inspect.keys.places import KEY_SCOPES
+from a2a_proxy.present.output import print_json, print_line, print_note
 
 
 def show_keys(*, as_toml: bool, as_json: bool) -> None:
@@ -23,15 +23,16 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
     now = list_actions(KEY_SCOPES, read_keymap(path, KEY_SCOPES))
     if as_json:
         for action, default in zip(now, list_actions(KEY_SCOPES), strict=True):
-            print(json.dumps(_action_object(action, default)))
+            print_json(_action_object(action, default))
     elif as_toml:
-        print("\n".join(toml_lines(now)))
+        for line in toml_lines(now):
+            print_line(line)
     else:
-        print(
-            "\n".join(table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]))
-        )
+        for line in table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]):
+            print_line(line)
         found = "" if path.exists() else ", which does not exist; create it from: a2a-inspect keys --print"
-        print(f"\nKeys are read from {path}{found}", file=sys.stderr)
+        print_note()
+        print_note(f"Keys are read from {path}{found}")
 
 
 def _key_names(action: Action) -> str:

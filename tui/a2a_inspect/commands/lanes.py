@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -17,6 +16,7 @@ from a2a_inspect.lanes.model import LaneRow, LaneRowKind, PartyLane
 from a2a_inspect.lanes.read import LaneConversation
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import TaskRow, make_key, split_key
@@ -47,16 +47,16 @@ def show_lanes(recording: Recording, options: LaneOptions) -> None:
         raise UserError("--json and --mermaid cannot be combined", "choose one")
     conversation = LaneConversation(recording, _find_conversation(recording, options.words))
     if options.as_json:
-        print(json.dumps(_lanes_object(conversation.session, conversation.title, conversation.lanes)))
+        print_json(_lanes_object(conversation.session, conversation.title, conversation.lanes))
         for row in iterate_rows(conversation):
-            print(json.dumps(_row_object(row, conversation.lanes)))
+            print_json(_row_object(row, conversation.lanes))
         return
     for line in (
         diagram_lines(conversation.lanes, iterate_rows(conversation), len(conversation.order))
         if options.mermaid
         else _swimlane_lines(conversation, options)
     ):
-        print(line)
+        print_line(line)
 
 
 def _swimlane_lines(conversation: LaneConversation, options: LaneOptions) -> Iterator[str]:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from a2a_inspect.commands.filters import matching_tasks, print_no_match
 from a2a_inspect.commands.session import connection_counts, lag_words, session_line
-from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
+from a2a_inspect.commands.table import TableLimits, table_lines
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_inspect.data.notes import note_counts
 from a2a_inspect.widgets.states import abbreviate_states
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.output import print_json, print_line, terminal_width
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow, label_place
@@ -68,12 +68,12 @@ def list_exchanges(recording: Recording, *, as_json: bool, where: str = "", colu
         return
     if as_json:
         for row in recording.find_exchanges(where) if where else recording.read_exchanges():
-            print(json.dumps({"session": row.session, **exchange_object(row.exchange)}))
+            print_json({"session": row.session, **exchange_object(row.exchange)})
         return
     sessions = recording.read_sessions()
     for session in sessions:
         for line in _exchange_table_lines(recording, session, where, columns, several=len(sessions) > 1):
-            print(line)
+            print_line(line)
 
 
 def _exchange_table_lines(
@@ -175,13 +175,13 @@ def list_tasks(recording: Recording, *, as_json: bool, where: str = "") -> None:
         return
     if as_json:
         for row in rows:
-            print(json.dumps(task_object(row)))
+            print_json(task_object(row))
         return
     several = len(recording.read_sessions()) > 1
     width = terminal_width()
     room = TableLimits(width, {}, TASK_SHRINK_ORDER, SHORTENED) if width else None
     for line in table_lines(TASK_COLUMNS, _task_cells(rows, several=several), room):
-        print(line)
+        print_line(line)
 
 
 def _task_cells(rows: Iterable[TaskRow], *, several: bool) -> Iterator[tuple[str, ...]]:

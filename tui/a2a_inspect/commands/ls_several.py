@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable, Iterator
 
 from a2a_inspect.commands.filters import print_no_match
@@ -20,10 +19,11 @@ from a2a_inspect.commands.ls import (
     task_object,
 )
 from a2a_inspect.commands.session import member_lines
-from a2a_inspect.commands.table import TableLimits, table_lines, terminal_width
+from a2a_inspect.commands.table import TableLimits, table_lines
 from a2a_inspect.data.finding_counts import ExchangeLine, exchange_lines
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.output import print_json, print_line, terminal_width
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader, MultiReaderFile, TaskSighting
@@ -44,10 +44,10 @@ def list_exchanges(several: MultiReader, *, as_json: bool, where: str = "") -> N
     if as_json:
         for member, row in found:
             facts = {"file": member.recording.path, "session": row.session, **exchange_object(row.exchange)}
-            print(json.dumps(facts))
+            print_json(facts)
         return
     for line in _exchange_lines(several, found):
-        print(line)
+        print_line(line)
 
 
 def _exchange_lines(several: MultiReader, rows: Iterator[tuple[MultiReaderFile, ExchangeRow]]) -> Iterator[str]:
@@ -92,10 +92,8 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
             return
     if as_json:
         for group in groups:
-            print(
-                json.dumps(
-                    {"task_id": group[0].row.task.task_id, "seen": [_sighting_object(sighting) for sighting in group]}
-                )
+            print_json(
+                {"task_id": group[0].row.task.task_id, "seen": [_sighting_object(sighting) for sighting in group]}
             )
         return
     width = terminal_width()
@@ -103,7 +101,7 @@ def list_tasks(several: MultiReader, *, as_json: bool, where: str = "") -> None:
     crowded = _files_with_several_sessions(several)
     rows = (_task_group_cells(group, crowded) for group in groups)
     for line in table_lines((*TASK_COLUMNS[:1], "FILES", *TASK_COLUMNS[1:]), rows, room):
-        print(line)
+        print_line(line)
 
 
 def _matching_groups(

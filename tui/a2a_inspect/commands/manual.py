@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Collection
 from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
-import click
-
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present.output import is_terminal, print_document, print_line, show_in_pager
 
 _INDENT = 18
 _EXAMPLE_FOLDERS = ("deploy", "schemas")
@@ -31,11 +29,12 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
     name = topic.removesuffix(".md").lower()
     if not name:
         for page, title in titles.items():
-            print(f"{page:{_INDENT}}{title}")
-        print("\nbegin with: a2a-inspect help commands; a rule: a2a-inspect rules GEN-001")
+            print_line(f"{page:{_INDENT}}{title}")
+        print_line()
+        print_line("begin with: a2a-inspect help commands; a rule: a2a-inspect rules GEN-001")
         return
     if topic in list_files():
-        sys.stdout.write((_manual() / topic).read_text("utf-8"))
+        print_document((_manual() / topic).read_text("utf-8"), end="")
         return
     if name not in titles:
         close = (
@@ -50,8 +49,8 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
             hint = f"a rule: a2a-inspect rules {name.upper()}; "
         raise UserError(f"the manual has no page {topic}", f"{hint}list the pages: a2a-inspect help")
     text = _read_page(name)
-    if not sys.stdout.isatty():
-        print(text)
+    if not is_terminal():
+        print_document(text)
         return
     from rich.console import Console
     from rich.markdown import Markdown
@@ -59,7 +58,7 @@ def show_manual(topic: str, commands: Collection[str] = ()) -> None:
     console = Console()
     with console.capture() as captured:
         console.print(Markdown(text))
-    click.echo_via_pager(captured.get())
+    show_in_pager(captured.get())
 
 
 def list_pages() -> list[str]:

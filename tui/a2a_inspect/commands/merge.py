@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from pathlib import Path
 from typing import Protocol
@@ -12,7 +11,7 @@ import msgspec
 from a2a_inspect.data.recording_choice import convert_recording_errors
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.recording.cassette.file import check_replaceable, write_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
@@ -101,9 +100,9 @@ def _print_merge_objects(merged: list[MergedSession], skipped: list[SkippedSessi
     """Print one session per line with stable names; `as` is its number in the new file, null if it was left out."""
     for number, each in enumerate(merged, 1):
         more = {"as": number, "frames": each.frames, "ended": bool(each.row.how), "done": done}
-        print(json.dumps(_session_object(each) | more))
+        print_json(_session_object(each) | more)
     for other in skipped:
-        print(json.dumps(_session_object(other) | {"as": None, "in": other.better.recording.path, "done": done}))
+        print_json(_session_object(other) | {"as": None, "in": other.better.recording.path, "done": done})
 
 
 def _session_object(session: MergedSession | SkippedSession) -> dict[str, object]:
@@ -122,14 +121,13 @@ def _print_merge(target: Path, merged: list[MergedSession], skipped: list[Skippe
         facts = each.row.facts
         where = ", ".join(facts.upstreams)
         ended = "" if each.row.how else "  (not ended)"
-        path = make_visible(each.member.recording.path)
-        print(
+        path = each.member.recording.path
+        print_line(
             f"{verb} session {each.row.id} of {path} as {number}  {text.format_date_time(facts.started)}  "
-            f"{make_visible(where)}  {text.format_count(each.frames, 'frame')}{ended}"
+            f"{where}  {text.format_count(each.frames, 'frame')}{ended}"
         )
     for other in skipped:
-        print(
-            f"left out session {other.row.id} of {make_visible(other.member.recording.path)}: "
-            f"it is in {make_visible(other.better.recording.path)}"
+        print_line(
+            f"left out session {other.row.id} of {other.member.recording.path}: it is in {other.better.recording.path}"
         )
-    print(f"{verb} {text.format_count(len(merged), 'session')} into {make_visible(str(target))}")
+    print_line(f"{verb} {text.format_count(len(merged), 'session')} into {target}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 
 import msgspec
@@ -13,6 +11,7 @@ from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.data.references import resolve_place
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.note import Note
+from a2a_proxy.present.output import print_json, print_line, print_note
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.rows import NoteRow, label_place
 from a2a_proxy.recording.write.note_writer import NotePlace, write_note
@@ -68,12 +67,12 @@ def _print_notes(notes: list[tuple[int, Note]], place: NotePlace | None, *, as_j
     """Print notes, each with its session."""
     for session, each in notes:
         if as_json:
-            print(json.dumps(note_object(session, each)))
+            print_json(note_object(session, each))
         else:
-            print(f"{label_place(session, each.exchange, each.seq):10}  {note_words(each)}")
+            print_line(f"{label_place(session, each.exchange, each.seq):10}  {note_words(each)}")
     if not notes:
         at = "" if place is None else f" at {label_place(place.session, place.exchange, place.seq)}"
-        print(f"no note{at}" if at else "no notes", file=sys.stderr)
+        print_note(f"no note{at}" if at else "no notes")
 
 
 def _is_within_place(row: NoteRow, place: NotePlace) -> bool:

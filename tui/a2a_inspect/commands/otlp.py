@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -19,6 +18,7 @@ from a2a_inspect.signals import interrupt_on_signals
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.cli.span_options import parse_span_options
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_note, raw_output
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.multi_reader import MultiReader
@@ -82,7 +82,7 @@ def export_otlp(options: OtlpExportOptions) -> None:
         except TelemetryError as wrong:
             sent_words = f" ({text.format_count(totals.spans, 'span')} sent before)" if totals.spans else ""
             raise UserError(make_visible(wrong.message) + sent_words, wrong.hint) from wrong
-    print(_summary_words(totals, where), file=sys.stderr)
+    print_note(_summary_words(totals, where))
 
 
 class _RecordingExport(msgspec.Struct, frozen=True):
@@ -147,9 +147,7 @@ def _send_unsent(options: OtlpExportOptions) -> None:
     except TelemetryError as wrong:
         raise UserError(make_visible(wrong.message), wrong.hint) from wrong
     refused_words = f", {refused_calls:,} refused" if refused_calls else ""
-    print(
-        f"{text.format_count(sent_calls, 'call')} sent to {make_visible(where.shown)}{refused_words}", file=sys.stderr
-    )
+    print_note(f"{text.format_count(sent_calls, 'call')} sent to {where.shown}{refused_words}")
 
 
 def _summary_words(totals: ExportTotals, where: str) -> str:
@@ -163,15 +161,14 @@ def _open_sink(options: OtlpExportOptions) -> Iterator[tuple[SpanSink, str]]:
     """Yield the destination of the spans and its description. Raises UserError, RecordingError."""
     if options.output is None:
         with _open_backend(options) as backend:
-            yield BackendSink(backend), f"sent to {make_visible(backend.target.shown)}"
+            yield BackendSink(backend), f"sent to {backend.target.shown}"
     elif options.endpoint:
         raise UserError("--endpoint and --to cannot be combined", "leave out --to to send, --endpoint to write a file")
     elif options.output == STDOUT:
-        sys.stdout.flush()
-        yield JsonLinesSink(sys.stdout.buffer), "written to standard output"
+        yield JsonLinesSink(raw_output()), "written to standard output"
     else:
         with new_file(options.output) as stream:
-            yield JsonLinesSink(stream), f"written to {make_visible(str(options.output))}"
+            yield JsonLinesSink(stream), f"written to {options.output}"
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import msgspec
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import RECORDING_SUFFIX
@@ -82,10 +83,12 @@ def prune_files(
                 delete_file=len(sessions) == sum(each.path == path for each in stored),
             )
         for each in sessions:
-            print(_session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.describe_session()}")
+            print_line(
+                _session_object(each, dry_run) if as_json else f"{_deleted_words(dry_run)} {each.describe_session()}"
+            )
     size = sum(each.size for each in to_delete)
     if not as_json:
-        print(
+        print_line(
             f"{_deleted_words(dry_run)} {text.format_count(len(to_delete), 'session')} of {len(stored)}, about "
             f"{text.format_size(size)}"
         )

@@ -6,7 +6,7 @@ from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.file_layout import Leftover
 from a2a_proxy.cli.errors import print_error, state_directory_errors
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_line
 from a2a_proxy.recorder.keeper import RecorderKeeper
 from a2a_proxy.recorder.status import RecorderDone, RecorderFailed, Status
 
@@ -20,7 +20,7 @@ def recover_all() -> int:
     with state_directory_errors():
         leftovers = file_layout.find_leftovers()
     if not leftovers:
-        print("nothing to recover")
+        print_line("nothing to recover")
     return max((_recover_journal(journal) for journal in leftovers), default=0)
 
 
@@ -37,7 +37,7 @@ def _recover_journal(journal: Leftover) -> int:
     end = keeper.outcome or answer
     if isinstance(end, RecorderDone):
         counts = f"{text.format_count(end.exchanges, 'exchange')}, {text.format_count(end.frames, 'frame')}"
-        print(f"recovered {make_visible(journal.session.recording)}: {counts} from the journal")
+        print_line(f"recovered {journal.session.recording}: {counts} from the journal")
         return 0
     failed = end if isinstance(end, RecorderFailed) else RecorderFailed("no answer")
     print_error("a2a-inspect", f"cannot recover {journal.session.recording}: {failed.message}", failed.hint)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from a2a_inspect.commands.check.report import expand_rule_id
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_line
 from a2a_proxy.rules.define import manual_page
 from a2a_proxy.rules.define.catalogue import all_rules, family_subjects, omitted_rules
 from a2a_proxy.rules.define.other_findings import OTHER_FINDINGS
@@ -26,14 +27,14 @@ def show_rules(word: str, *, as_json: bool, as_markdown: bool) -> None:
     if word.upper() in OTHER_FINDINGS and not as_markdown:
         other = OTHER_FINDINGS[word.upper()]
         for line in [json.dumps(other.list_facts())] if as_json else other.format_lines():
-            print(line)
+            print_line(line)
         return
     ident = expand_rule_id(word) if word else ""
     found = [rule for rule in all_rules().values() if rule.id.startswith(ident)]
     if not found:
         raise _unknown_rule_error(word.upper(), ident)
     for line in manual_page.rules_markdown(found) if as_markdown else _rule_lines(found, ident, as_json=as_json):
-        print(line)
+        print_line(line)
 
 
 def _rule_lines(selected: list[Rule], ident: str, *, as_json: bool) -> Iterator[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +14,7 @@ from a2a_inspect.data.recording_choice import open_recording, resolve_recording
 from a2a_inspect.data.redacted_view import RedactionOptions
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.tools.scan import ScanResult, Secret, scan_recording
@@ -75,22 +74,20 @@ def preview_redaction(path: Path | None, options: ScanOptions) -> None:
     rows = _group_by_path(result.secrets)
     if options.as_json:
         for row in rows:
-            print(json.dumps({"kind": "place", **row}))
+            print_json({"kind": "place", **row})
         facts = {"recording": str(name), "policy": list(policy.words), "frames": counts.frames}
-        print(json.dumps({"kind": "summary", **facts, "taken": len(result.secrets), "labels": result.labels}))
+        print_json({"kind": "summary", **facts, "taken": len(result.secrets), "labels": result.labels})
         return
     for session, words in applied.items():
         if words:
-            print(f"session {session} was redacted before: {make_visible(' '.join(words))}")
+            print_line(f"session {session} was redacted before: {' '.join(words)}")
     for row in rows:
-        print(
-            f"{row['times']:>6}  {make_visible(row['where'])}  {make_visible(row['excerpt'])}  first in {row['place']}"
-        )
+        print_line(f"{row['times']:>6}  {row['where']}  {row['excerpt']}  first in {row['place']}")
     if policy.metadata_only:
-        print(
+        print_line(
             f"all payloads would be removed: {text.format_count(counts.frames, 'frame')}; error texts and headers too"
         )
-    print(f"policy: {make_visible(' '.join(policy.words)) or 'default'}; {_preview_words(result, policy)}")
+    print_line(f"policy: {' '.join(policy.words) or 'default'}; {_preview_words(result, policy)}")
 
 
 def _preview_words(result: ScanResult, policy: RedactionPolicy) -> str:
@@ -124,30 +121,26 @@ def _group_by_path(secrets: Iterable[Secret]) -> list[dict[str, Any]]:
 
 
 def _print_secrets(path: Path, result: ScanResult) -> None:
-    name = make_visible(str(path))
+    name = str(path)
     for each in result.secrets[:_MAX_LISTED_SECRETS]:
-        line = f"{each.place:10}  {make_visible(each.where)}  {_CLUE_WORDS[each.clue]}  {make_visible(each.excerpt)}"
-        print(f"{name}: {line}")
+        line = f"{each.place:10}  {each.where}  {_CLUE_WORDS[each.clue]}  {each.excerpt}"
+        print_line(f"{name}: {line}")
     if len(result.secrets) > _MAX_LISTED_SECRETS:
-        print(f"{name}: and {len(result.secrets) - _MAX_LISTED_SECRETS} more")
+        print_line(f"{name}: and {len(result.secrets) - _MAX_LISTED_SECRETS} more")
     labels = f"{text.format_count(result.labels, 'label')} of redacted secrets"
     if result.secrets:
         different = len({each.secret for each in result.secrets})
-        print(
+        print_line(
             f"{name}: {text.format_count(different, 'secret')} in "
             f"{text.format_count(len(result.secrets), 'place')}; {labels}"
         )
     else:
-        print(f"{name}: no secrets; {labels}; {result.values} values examined")
+        print_line(f"{name}: no secrets; {labels}; {result.values} values examined")
 
 
 def _print_secret_objects(path: Path, result: ScanResult) -> None:
     for each in result.secrets:
         facts = {"place": each.place, "where": each.where, "found_by": each.clue.value, "excerpt": each.excerpt}
-        print(json.dumps({"kind": "secret", "recording": str(path), **facts}))
+        print_json({"kind": "secret", "recording": str(path), **facts})
     counts = {"secrets": len({each.secret for each in result.secrets}), "places": len(result.secrets)}
-    print(
-        json.dumps(
-            {"kind": "summary", "recording": str(path), **counts, "labels": result.labels, "values": result.values}
-        )
-    )
+    print_json({"kind": "summary", "recording": str(path), **counts, "labels": result.labels, "values": result.values})

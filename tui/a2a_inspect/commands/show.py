@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import msgspec
@@ -29,6 +28,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.present.tls import describe_other_host, describe_tls
 from a2a_proxy.protocol.decoded import find_frame_extensions, readable_payload
 from a2a_proxy.protocol.describe import describe_frame
@@ -54,10 +54,10 @@ def show_conversation(recording: Recording, selection: ShowSelection, *, as_json
         found = found or bool(rows)
         if as_json:
             for facts in _session_objects(recording, session, rows, selection, frame_numbers):
-                print(json.dumps(facts))
+                print_json(facts)
         elif rows or selection.is_session_selected(session.id):
             for line in _session_tree_lines(recording, session, rows, selection, meanings, frame_numbers):
-                print(line)
+                print_line(line)
     if selection.where and not found:
         print_no_match(selection.where)
 

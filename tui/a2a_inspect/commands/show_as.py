@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
 from a2a_inspect.data.references import resolve_place
 from a2a_inspect.formats.copying.call import NotOffered, load_call
 from a2a_inspect.formats.copying.forms import FORMS
 from a2a_proxy.cli.errors import UserError
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import is_terminal, print_line, raw_output
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import label_place, make_key
 
@@ -39,9 +37,8 @@ def show_as(recording: Recording, words: tuple[str, ...], form: str) -> None:
 
 
 def _write_output(data: bytes) -> None:
-    if not sys.stdout.isatty():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(data if data.endswith(b"\n") else data + b"\n")
+    if not is_terminal():
+        raw_output().write(data if data.endswith(b"\n") else data + b"\n")
         return
     for line in data.decode("utf-8", "replace").splitlines():
-        print(make_visible(line))
+        print_line(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 
@@ -15,6 +14,7 @@ from a2a_inspect.plots.measures import read_histogram
 from a2a_inspect.plots.sums import RecordingTotals, TaskStateCounts, compute_totals, count_task_states, distinct_parts
 from a2a_inspect.plots.written import MAX_STEPS, PLAIN_VARIABLE, bins_object, histogram_lines, histogram_object
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.read.multi_reader import MultiReader
 
@@ -40,17 +40,17 @@ def show_statistics(several: MultiReader, options: StatsOptions) -> None:
     over = read_histogram(parts, options.where, MAX_STEPS) if options.histogram else None
     if options.as_json:
         when = {"histogram": histogram_object(over)} if options.histogram else {}
-        print(json.dumps({**_statistics_object(several, totals, tasks), **when}))
+        print_json({**_statistics_object(several, totals, tasks), **when})
         return
     if options.where and not totals.calls and not totals.frames:
         print_no_match(options.where)
         return
     for line in _statistics_lines(several, totals, tasks):
-        print(line)
+        print_line(line)
     if over is not None:
-        print()
+        print_line()
         for line in histogram_lines(over, plain=PLAIN_VARIABLE in os.environ):
-            print(line)
+            print_line(line)
 
 
 def _statistics_lines(several: MultiReader, totals: RecordingTotals, tasks: TaskStateCounts) -> Iterator[str]:

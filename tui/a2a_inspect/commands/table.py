@@ -6,8 +6,6 @@ Each column is as wide as its widest cell, the last one unbounded, or all are fi
 from __future__ import annotations
 
 import itertools
-import shutil
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
@@ -29,11 +27,6 @@ class TableLimits(msgspec.Struct, frozen=True):
     """Columns that shrink, one by one until the rest fits, each with the cells it keeps; 0 removes the column."""
     shorten: Mapping[str, Callable[[str, int], str]] = {}
     """Functions that abbreviate a cell of a column to a number of cells, if they can, before its end is cut off."""
-
-
-def terminal_width() -> int:
-    """Return the width of the terminal on stdout in cells; 0 if stdout is not a terminal, and then nothing is cut."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
 def table_lines(head: Sequence[str], rows: Iterable[Sequence[str]], limits: TableLimits | None = None) -> Iterator[str]:

@@ -21,6 +21,7 @@ from a2a_proxy.model.exchange import Binding, Exchange
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.present import text
 from a2a_proxy.present.objects import finding_object
+from a2a_proxy.present.output import print_line
 from a2a_proxy.protocol.describe import describe_frame
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.query.parser import parse_expression
@@ -106,7 +107,7 @@ def _entries_from_frame(entries: Iterable[TailEntry], count: int) -> list[TailEn
 def _print_entries(entries: Iterable[TailEntry]) -> None:
     for entry in entries:
         for line in entry.lines:
-            print(line, flush=True)
+            print_line(line, flush=True)
 
 
 def _wait_for_file(path: Path, sleep: Callable[[float], None]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from a2a_inspect.commands.show_selection import ShowSelection
 from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import check_replaceable, open_recording_or_cassette, write_cassette
@@ -63,13 +63,13 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     several = len(recording.read_sessions()) > 1
     reasons = [(_exchange_name(number, several), reason) for number, reason in sorted(besides.items())]
     if options.as_json:
-        print(json.dumps(_summary_object(options.target, before, after, len(chosen), reasons)))
+        print_json(_summary_object(options.target, before, after, len(chosen), reasons))
         return
     for place, reason in reasons:
-        print(f"also kept  {place}  {reason}")
+        print_line(f"also kept  {place}  {reason}")
     for name, count in _missing_counts(before, after).items():
-        print(f"left out  {text.format_count(count, name.removesuffix('s'))} of {getattr(before, name)}")
-    print(f"{text.format_count(after.exchanges, 'exchange')} written to {make_visible(str(options.target))}")
+        print_line(f"left out  {text.format_count(count, name.removesuffix('s'))} of {getattr(before, name)}")
+    print_line(f"{text.format_count(after.exchanges, 'exchange')} written to {options.target}")
 
 
 def _selected_keys(recording: Recording, options: TrimOptions) -> set[int]:

@@ -12,9 +12,9 @@ import click
 
 from a2a_inspect.data.references import is_recording_word, parse_reference
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import UserError, filter_error, state_directory_errors
 from a2a_proxy.cli.unfinished import await_recorders
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_note
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import newest_recording
@@ -57,8 +57,8 @@ def _wait_until_recorded(path: Path | None) -> Path:
     """Return the path once its recorder has finished, unless the user does not want to wait. Prints a chosen name to a
     terminal. Raises UserError."""
     name = resolve_recording(path)
-    if path is None and sys.stderr is not None and sys.stderr.isatty():
-        print(f"recording: {make_visible(str(name))}", file=sys.stderr)
+    if path is None and sys.stderr.isatty():  # noqa: TID251 - prints nothing
+        print_note(f"recording: {name}")
     context = click.get_current_context(silent=True)
     if context is None or not context.meta.get(NO_WAIT):
         await_recorders(name)
@@ -106,12 +106,6 @@ def convert_recording_errors() -> Iterator[None]:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:
         raise filter_error(wrong) from wrong
-
-
-def filter_error(wrong: QueryError) -> UserError:
-    """Return the error of an expression with a caret below its position."""
-    hint = wrong.hint or "the language is described by: a2a-inspect help filters"
-    return UserError("\n  ".join((wrong.message, *wrong.caret.split("\n"))), hint)
 
 
 def split_words(words: tuple[str, ...], *, anywhere: bool = False) -> tuple[Path | None, tuple[str, ...]]:

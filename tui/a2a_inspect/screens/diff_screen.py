@@ -78,7 +78,8 @@ class DiffScreen(Screen[None]):
             return
         except UserError as wrong:
             message_lines = [
-                DifferenceBlock(BlockKind.NOTE, make_visible(line)) for line in (*wrong.message.split("\n"), wrong.hint)
+                DifferenceBlock(BlockKind.NOTE, make_visible(line))
+                for line in (wrong.message, *wrong.details, wrong.hint)
             ]
             if not worker.is_cancelled:
                 self.app.call_from_thread(self._show_blocks, None, message_lines)

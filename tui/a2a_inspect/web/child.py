@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
     try:
         app = InspectApp(*open_source(Path(recording)), read_only="--write" not in flags, driver_class=TabDriver)
     except UserError as wrong:
-        print_error("a2a-inspect", wrong.message, wrong.hint)
+        print_error("a2a-inspect", wrong.message, wrong.hint, wrong.details)
         return wrong.code
     return app.run() or 0
 

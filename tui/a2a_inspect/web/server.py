@@ -16,6 +16,7 @@ from a2a_inspect.web.gate import RequestGate, new_token
 from a2a_inspect.web.tab import Tab, clamp_cells, tab_command
 from a2a_proxy.cli.end_signals import end_signals
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present.output import print_line
 
 MAX_TABS = 8
 """Maximum number of tabs. Each is a process."""
@@ -162,8 +163,8 @@ async def _serve_until_signal(recording: Path, listener: socket.socket, *, write
     await runner.setup()
     try:
         await web.SockSite(runner, listener).start()
-        print(f"{recording.name} is at http://{gate.hosts[0]}/{token}/", flush=True)
-        print("Anyone with this address can read the recording. Press Ctrl-C to stop.", flush=True)
+        print_line(f"{recording.name} is at http://{gate.hosts[0]}/{token}/", flush=True)
+        print_line("Anyone with this address can read the recording. Press Ctrl-C to stop.", flush=True)
         await stop.wait()
     finally:
         await runner.cleanup()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn
@@ -17,6 +16,7 @@ from typing import NoReturn
 import msgspec
 
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.present.output import print_note
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.relay.stdio_agent import hold_signals, load_libc
 
@@ -130,7 +130,7 @@ def _become_command(orders: int, errors: int) -> NoReturn:
     except OSError as error:
         os.write(errors, str(error.errno).encode())
     except BaseException as error:  # nothing of this process may run on in the child
-        print(error, file=sys.stderr)
+        print_note(str(error))
     os._exit(EXIT_NOT_RUN)
 
 

@@ -61,7 +61,8 @@ def run_command(command: tuple[str, ...], arguments: ProxyArguments, *, java: bo
         trust, problems = trust_variables(load_authority("--intercept").certificate_pem)
         config = _trust_as_command(config)
     java_options = _make_java_options(trust) if java else None
-    console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=sys.stderr)
+    out = sys.stderr  # noqa: TID251 - for its printer
+    console = make_console(config.log_format, quiet=config.quiet, verbose=config.verbose, out=out)
     if config.interception is None:
         console.show_note(f"TLS passes unread; to read it: {install_command('tls')}", loud=False)
     for problem in problems:  # the command may work nevertheless, as it does without the proxy

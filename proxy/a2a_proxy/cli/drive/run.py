@@ -7,7 +7,6 @@ import contextlib
 import os
 import shlex
 import shutil
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,7 +26,7 @@ from a2a_proxy.cli.drive.agent import (
 from a2a_proxy.cli.drive.options import HEADERS_VARIABLE, DriveCommandOptions
 from a2a_proxy.cli.drive.report import FORMATS, DriveReport, text_lines
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
-from a2a_proxy.cli.errors import UserError, print_error
+from a2a_proxy.cli.errors import UserError, filter_error, print_error
 from a2a_proxy.cli.run import ProxyRun
 from a2a_proxy.drive.call import CallTransport
 from a2a_proxy.drive.compare_policy import add_skipped, apply_policy
@@ -41,7 +40,8 @@ from a2a_proxy.drive.route import DriveRoute, DriveRoutes
 from a2a_proxy.drive.run import Drive, DriveOptions
 from a2a_proxy.drive.target import RequestedTarget
 from a2a_proxy.model.exchange import Binding
-from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.present.output import print_document, print_line, print_note, terminal_width
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recorder.status import RecorderFailed, Status, TroubleStarted
 from a2a_proxy.recording.cassette.file import is_cassette, open_recording_or_cassette
 from a2a_proxy.recording.difference.runs import RunDifference, compare_runs, take_run
@@ -338,8 +338,7 @@ def open_drive_recording(path: Path) -> Iterator[Recording]:
     except RecordingError as wrong:
         raise UserError(wrong.message, wrong.hint) from wrong
     except QueryError as wrong:
-        message = "\n  ".join((wrong.message, *wrong.caret.split("\n")))
-        raise UserError(message, wrong.hint or "the language is described by: a2a-inspect help filters") from wrong
+        raise filter_error(wrong) from wrong
 
 
 def refuse_overwriting(options: DriveCommandOptions) -> None:
@@ -359,10 +358,11 @@ def refuse_cassette(record: Path | None) -> None:
 
 def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
     format_lines = FORMATS[options.output_format]
-    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    print_text = print_line if options.output_format == "text" else print_document
+    width = terminal_width()
     if options.output is None or str(options.output) == "-":
         for line in format_lines(report, width):
-            print(line)
+            print_text(line)
         return
     try:
         with options.output.open("w", encoding="utf-8") as file:
@@ -371,7 +371,7 @@ def _write_report(report: DriveReport, options: DriveCommandOptions) -> None:
         reason = (wrong.strerror or str(wrong)).lower()
         raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
     for line in text_lines(report, width):
-        print(line)
+        print_line(line)
 
 
 class WarningConsole:
@@ -394,9 +394,9 @@ class WarningConsole:
     def show_note(self, message: str, hint: str = "", *, loud: bool = True) -> None:
         """Print a warning."""
         if loud:
-            print(f"a2a-proxy: warning: {make_visible(message)}", file=sys.stderr)
+            print_note(f"a2a-proxy: warning: {message}")
             if hint:
-                print(f"a2a-proxy: hint: {make_visible(hint)}", file=sys.stderr)
+                print_note(f"a2a-proxy: hint: {hint}")
 
     def show_hook(self, summary: HookSummary) -> None:
         """Print nothing: a drive has no hooks."""

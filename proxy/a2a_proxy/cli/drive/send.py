@@ -48,8 +48,9 @@ from a2a_proxy.drive.plan import DrivePlan, PlannedCall
 from a2a_proxy.drive.run import Drive
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_line, print_note
 from a2a_proxy.protocol.event import decode_payload
-from a2a_proxy.protocol.text import make_visible, shell_line
+from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.difference.values import format_path
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.names import recording_name
@@ -269,7 +270,7 @@ def _print_answer(message: ReceivedMessage) -> None:
     value = decode_payload(message.payload, message.schema)
     is_read = value is not None
     line = json.dumps(value, ensure_ascii=False) if is_read else message.payload.decode("utf-8", "backslashreplace")
-    print(make_visible(line), flush=True)
+    print_line(line, flush=True)
 
 
 def _read_texts() -> asyncio.Queue[str | None]:
@@ -277,7 +278,7 @@ def _read_texts() -> asyncio.Queue[str | None]:
     texts: asyncio.Queue[str | None] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     if sys.stdin is not None and sys.stdin.isatty():
-        print("a2a-proxy: each line that you type is a further message; Ctrl-D ends them", file=sys.stderr)
+        print_note("a2a-proxy: each line that you type is a further message; Ctrl-D ends them")
 
     def put(text: str | None) -> None:
         try:
@@ -335,16 +336,16 @@ def _report_answer(
     facts = (text.exchange_title(exchange), text.binding_and_dialect(exchange), outcome, text.latency_label(exchange))
     if options.diff:
         for line in text_lines(report):
-            print(line)
+            print_line(line)
     else:
         for words in (*report.notes, *(remark.text for remark in report.remarks)):
-            print(f"a2a-proxy: note: {make_visible(words)}", file=sys.stderr)
+            print_note(f"a2a-proxy: note: {words}")
     line = "  ".join(filter(None, (place, *facts, exchange.error)))
-    print(make_visible(line), file=sys.stderr)
-    print(f"show it: {shell_line('a2a-inspect', 'show', str(file), place[1:])}", file=sys.stderr)
+    print_note(line)
+    print_note(f"show it: {shell_line('a2a-inspect', 'show', str(file), place[1:])}")
     recorded = label_place(step.row.session, step.exchange.id, with_session=True)
     sides = str(options.drive.recording), recorded[1:], str(file), place[1:]
-    print(f"show both side by side: {shell_line('a2a-inspect', 'diff', *sides, '--screen')}", file=sys.stderr)
+    print_note(f"show both side by side: {shell_line('a2a-inspect', 'diff', *sides, '--screen')}")
     if options.diff:
         return DIFFERENT if report.difference.count else 0
     return 0 if outcome == "ok" else DIFFERENT

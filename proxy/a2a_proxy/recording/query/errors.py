@@ -20,11 +20,11 @@ class QueryError(Exception):
         """Whether typing on at its end may make it valid."""
 
     @property
-    def caret(self) -> str:
+    def caret(self) -> tuple[str, str]:
         """The expression, and below it a caret at the error. A long expression is cut around it."""
         start = max(0, self.at - 60)
         visible = "".join(c if c.isprintable() else "?" for c in self.text[start : self.at + 40])
-        return f"{visible}\n{' ' * (self.at - start)}^"
+        return visible, f"{' ' * (self.at - start)}^"
 
 
 class SearchStopped(Exception):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from a2a_inspect.data import recording_choice
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.finding import Severity
-from a2a_proxy.protocol.text import make_visible
+from a2a_proxy.present.output import print_document, print_line, print_note
 from a2a_proxy.rules.define.catalogue import all_rules
 from a2a_proxy.rules.define.rule import Rule
 
@@ -59,7 +58,7 @@ def read_card_keys(path: Path | None) -> CardVerifier | None:
 
     verifier, note = load_card_verifier(path)
     if note:
-        print(f"a2a-inspect: warning: {make_visible(note)}", file=sys.stderr)
+        print_note(f"a2a-inspect: warning: {note}")
     return verifier
 
 
@@ -129,9 +128,10 @@ def _apply_suppressions(report: CheckReport, entries: list[Suppression]) -> list
 
 def _write_report(report: CheckReport, options: ReportOptions) -> None:
     lines = FORMATS[options.output_format]
+    print_text = print_line if options.output_format == "text" else print_document
     if options.output is None or options.output == recording_choice.STDOUT:
         for line in lines(report):
-            print(line)
+            print_text(line)
         return
     try:
         with options.output.open("w", encoding="utf-8") as file:
@@ -140,4 +140,4 @@ def _write_report(report: CheckReport, options: ReportOptions) -> None:
         reason = (wrong.strerror or str(wrong)).lower()
         raise UserError(f"cannot write {options.output}: {reason}", "choose another file: --output FILE") from wrong
     for line in text_format.format_lines(report):
-        print(line)
+        print_line(line)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import msgspec
@@ -21,6 +20,7 @@ from a2a_inspect.data.agent_names import AgentNames
 from a2a_inspect.data.references import is_task_prefix, no_such_place, parse_reference, resolve_places
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
+from a2a_proxy.present.output import print_json, print_line
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.conversations import read_conversations
 from a2a_proxy.recording.read.reader import Recording
@@ -95,25 +95,25 @@ def _no_conversation(recording: Recording, word: str) -> UserError:
 def _print_objects(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
     for talk in conversations:
         for each in conversation_objects(session.id, talk, gathered):
-            print(json.dumps(each))
-    print(json.dumps(summary_object(session.id, MeasureValues(conversations, gathered.contents))))
+            print_json(each)
+    print_json(summary_object(session.id, MeasureValues(conversations, gathered.contents)))
 
 
 def _print_lines(session: SessionRow, gathered: SessionConversations, conversations: list[ConversationTree]) -> None:
-    print(session_line(session))
+    print_line(session_line(session))
     if not conversations:
-        print("  no messages")
+        print_line("  no messages")
         return
     chosen_ids = {id(talk) for talk in conversations}
     for context, talks in gathered.conversations_by_context():
         visible = [talk for talk in talks if _is_selected_or_ancestor(talk, chosen_ids)]
         if visible:
-            print(f"  context {make_visible(context)}" if context else "  outside any context")
+            print_line(f"  context {context}" if context else "  outside any context")
         for talk in visible:
             for line in conversation_lines(talk, gathered, 2):
-                print(line)
+                print_line(line)
     for line in summary_lines(MeasureValues(conversations, gathered.contents)):
-        print("  " + line)
+        print_line("  " + line)
 
 
 def _is_selected_or_ancestor(conversation: ConversationTree, selected_ids: set[int]) -> bool:
@@ -129,6 +129,6 @@ def _write_media_files(
     objects = [each for talk in conversations for each in collect_media(talk, gathered)]
     for facts in write_media(folder, objects):
         if as_json:
-            print(json.dumps({"what": "media", "session": session, **facts}))
+            print_json({"what": "media", "session": session, **facts})
     if not as_json:
-        print(f"  {text.format_count(len(objects), 'media object')} written to {folder}")
+        print_line(f"  {text.format_count(len(objects), 'media object')} written to {folder}")

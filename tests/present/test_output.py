@@ -1,12 +1,41 @@
-"""Lines printed to a descriptor without blocking."""
+"""Lines for people and JSON on stdout and stderr, and lines printed to a descriptor without blocking."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 
-from a2a_proxy.cli import printer as module
-from a2a_proxy.cli.printer import Printer
+import pytest
+
+from a2a_proxy.present import output as module
+from a2a_proxy.present.output import ColouredWord, Printer, print_json, print_line, print_note
+
+HOSTILE = "a\x1b[31m\r\nerror: \x9b\u202e\0\u2028\ud800"
+VISIBLE = "a␛[31m␍␊error: <U+009B><U+202E>␀<U+2028><U+D800>"
+
+
+def test_text_stays_on_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A terminal sees symbols, a program the same value."""
+    print_line(HOSTILE)
+    print_note(HOSTILE)
+    print_json([HOSTILE])
+    lines, notes = (text.split("\n") for text in capsys.readouterr())
+    assert lines == [VISIBLE, json.dumps([HOSTILE]), ""]
+    assert notes == [VISIBLE, ""]
+
+
+@pytest.mark.parametrize(("no_colour", "shown"), [("", f"\x1b[31m{VISIBLE}\x1b[0m"), ("1", VISIBLE)])
+def test_only_the_printer_colours(no_colour: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts are joined, without the empty ones; NO_COLOR is obeyed."""
+    monkeypatch.setenv("NO_COLOR", no_colour)
+    reader, terminal = os.openpty()
+    with os.fdopen(terminal, "w", encoding="utf-8") as out:
+        say = Printer(out, str)
+        say(HOSTILE, "", ColouredWord(HOSTILE, "31"), ColouredWord("plain", ""))
+        assert say.flush(60)
+        assert os.read(reader, 1 << 16).decode() == f"{VISIBLE}  {shown}  plain\r\n"
+    os.close(reader)
 
 
 def piped() -> tuple[int, io.TextIOWrapper]:
