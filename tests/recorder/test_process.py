@@ -75,7 +75,7 @@ def test_every_row_is_stored_and_reported_once(bench: Make) -> None:
     done = one.finish()
     stored = contents(one.recording)
     assert (done.exchanges, done.frames, done.tasks) == (5, len(stored["frames"]), len(stored["tasks"]))
-    assert (done.clean, done.lost, done.findings) == (True, 0, len(stored["findings"]))
+    assert (done.missing, done.lost, done.findings) == ("", 0, len(stored["findings"]))
     assert done.ok + done.error + done.cut + done.refused == done.exchanges
     assert stored["sessions"] == [("clean", "complete", 0)]
     assert sorted(said.exchange.id for said in one.heard if isinstance(said, ExchangeStatus) and not said.live) == [
@@ -227,7 +227,7 @@ def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
     one.write(scripted(streaming("t-1"))[:-4])
     one.die()
     done = one.finish()
-    assert not done.clean
+    assert done.missing
     stored = contents(one.recording)
     ((how, complete, lost),) = stored["sessions"]
     assert (how, lost) == ("unclean", 0)
@@ -452,7 +452,7 @@ def test_session_records_are_no_exchanges(bench: Make) -> None:
     one.start()
     one.end()
     done = one.finish()
-    assert (done.frames, done.exchanges, done.clean) == (0, 0, True)
+    assert (done.frames, done.exchanges, done.missing) == (0, 0, "")
     assert contents(one.recording)["sessions"] == [("clean", "complete", 0)]
 
 

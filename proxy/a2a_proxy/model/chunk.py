@@ -157,6 +157,8 @@ class PassedFacts(msgspec.Struct, frozen=True):
     """Their number, in this direction of the whole connection."""
     kind: str
     """What they are: `tls` or `opaque`."""
+    is_chosen: bool = False
+    """Whether the user wants them unread: `--pass` names the host, or `--intercept` others only."""
 
 
 class ExitFacts(msgspec.Struct, frozen=True):

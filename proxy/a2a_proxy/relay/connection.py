@@ -292,6 +292,7 @@ class ProxyConnection:
         self._refused_request = b""
         self._is_finished = False
         self._unread_kind: ProtocolKind | None = None
+        self._is_unread_by_choice = False
         """What the connection carries if its bytes are not recorded."""
         self._edit_plan: EditPlan | None = None
         self._editing: ConnectionEditing | None = None
@@ -302,9 +303,10 @@ class ProxyConnection:
         self._unverified_data: bytearray | None = None
         """All bytes of the client while the agent has not proved to speak HTTP/2."""
 
-    def leave_unread(self, kind: ProtocolKind) -> None:
-        """Record the number of bytes instead of the bytes. Must be called before the client's leg is established."""
-        self._unread_kind = kind
+    def leave_unread(self, kind: ProtocolKind, *, is_chosen: bool) -> None:
+        """Record the number of bytes instead of the bytes; `is_chosen` as in `PassedFacts`. Must be called before the
+        client's leg is established."""
+        self._unread_kind, self._is_unread_by_choice = kind, is_chosen
         self.client.leave_unread()
         self.agent.leave_unread()
 
@@ -709,7 +711,7 @@ class ProxyConnection:
             self._stop_editing()
             if self._unread_kind is not None:
                 for leg in (self.client, self.agent):
-                    facts = PassedFacts(leg.received_bytes, str(self._unread_kind))
+                    facts = PassedFacts(leg.received_bytes, str(self._unread_kind), self._is_unread_by_choice)
                     leg.record_chunk(_PASSED, msgspec.json.encode(facts))
             self.client.record_chunk(_CLOSED)
             self.context.on_closed(self)

@@ -72,6 +72,8 @@ class Tunnel:
         self._open_connection = open_connection
         self._interception = interception
         self._is_handed_over = False
+        self._is_unread_by_choice = False
+        """Whether the policy of interception excludes the origin."""
         self._agent: socket.socket | None = None
         """The socket to the origin until its connection begins."""
         self._early: EarlyUpstream | None = None
@@ -117,7 +119,7 @@ class Tunnel:
         await self._dial(origin, (HTTP1,))
         connection = self._open_connection(origin, self._early)
         if kind not in _READ_KINDS:
-            connection.leave_unread(kind)
+            connection.leave_unread(kind, is_chosen=self._is_unread_by_choice)
         await self._hand_over(connection)
 
     def _tell_unread_tls(self, host: str) -> None:
@@ -134,10 +136,10 @@ class Tunnel:
         hello = await peek_hello(self._client, HANDSHAKE_SECONDS)
         name = (hello.server_name if isinstance(hello, ClientHello) else "") or origin.host
         names = {origin.host, name}
-        if policy.passes(names, origin.port, address):
-            return None
         if not policy.opens(names, origin.port, address):
-            self._tell_unread_tls(name)
+            self._is_unread_by_choice = True
+            if not policy.passes(names, origin.port, address):
+                self._tell_unread_tls(name)
             return None
         if isinstance(hello, ClientHello):
             return hello
