@@ -20,7 +20,7 @@ import trustme
 
 from a2a_proxy.certificates.authority import Authority
 from a2a_proxy.certificates.contexts import IssuedContexts
-from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.model.chunk import ChunkKind, Direction, PassedFacts
 from a2a_proxy.relay import tunnel
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.host_patterns import HostPattern, InterceptPolicy
@@ -206,6 +206,9 @@ def test_other_hosts_pass_unread(
             writer.close()
             await bench.closed()
             assert not any(chunk.kind is ChunkKind.DATA for chunk in bench.journal.chunks)
+            counted = [chunk.data for chunk in bench.journal.chunks if chunk.kind is ChunkKind.PASSED]
+            assert all(msgspec.json.decode(data, type=PassedFacts).is_chosen for data in counted)
+            assert len(counted) == 2
             assert [each.text for each in bench.notes] == [note] * bool(note)
         server.close()
 
