@@ -103,10 +103,14 @@ class _ObservedConnection:
         self.counters: Counter[str] = Counter()
         """The counters of the lost decoders, and of bytes that the relay did not record."""
         self.unread_reason = ""
-        """Why bytes of the connection are not decoded, redacted."""
+        """Why bytes of the connection are not decoded; empty if they are."""
         self.is_unread_by_choice = False
         self.marks: list[tuple[int, str]] = []
         """Faults that concern events of the agent: a byte of the event, and the note for its frame."""
+
+    def add_unread_reason(self, reason: str) -> None:
+        """Keep the first reason why bytes of the connection are not decoded."""
+        self.unread_reason = self.unread_reason or reason
 
     def mark_frame(self, frame: Frame) -> Frame:
         """Return a frame with the notes of the faults that concern it."""
@@ -356,7 +360,7 @@ class Observer:
 
     def _make_opaque(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
         self._changed_connections.add(number)
-        self._set_unread_reason(self._connections[number], reason)
+        self._connections[number].add_unread_reason(reason)
         for direction in Direction:
             self._apply_interruption(
                 self._connections[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out
@@ -422,7 +426,7 @@ class Observer:
                 why = f"were not captured: {record.get('reason') or _CAPTURE_BEHIND}"
                 offset = connection.bytes[chunk.direction]
                 self.gaps.add(Gap(connection.number, chunk.direction, offset, lost, why))
-            self._set_unread_reason(connection, "bytes before them were not captured")
+            connection.add_unread_reason("bytes before them were not captured")
             connection.wire.feed_loss(chunk.direction, chunk.at, events)
         self._feed_conversation(connection, events, out)
 
@@ -431,8 +435,10 @@ class Observer:
         connection.how = connection.how or "closed"
         self._cut_open_streams(connection, chunk.at, "proxy stopped", out)
         connection.conversation.close_calls(chunk.at)
-        for gap in find_gaps(connection.snapshot(), connection.unread_reason, is_chosen=connection.is_unread_by_choice):
-            self.gaps.add(gap)
+        if connection.unread_reason:
+            why = self._redactor.redact_text(connection.unread_reason)
+            for gap in find_gaps(connection.snapshot(), why, is_chosen=connection.is_unread_by_choice):
+                self.gaps.add(gap)
         self._take_conversation(connection, [], out)
         del self._connections[chunk.connection]
         self._changed_connections.discard(chunk.connection)
@@ -453,17 +459,13 @@ class Observer:
     ) -> None:
         for event in events:
             if type(event) is Control or type(event) is Undecodable:
-                self._set_unread_reason(connection, unread_reason(event))
+                connection.add_unread_reason(unread_reason(event))
                 if type(event) is Control and event.name == "goaway":
                     who = "client" if event.direction is Direction.TO_AGENT else "agent"
                     connection.how = connection.how or f"{who} goaway"
         frames: list[Frame | Finding] = []
         connection.conversation.feed(events, frames)
         self._take_conversation(connection, frames, out)
-
-    def _set_unread_reason(self, connection: _ObservedConnection, reason: str) -> None:
-        """Keep the first reason why bytes of a connection are not decoded."""
-        connection.unread_reason = connection.unread_reason or self._redactor.redact_text(reason)
 
     def _take_conversation(
         self, connection: _ObservedConnection, frames: list[Frame | Finding], out: list[Observation]

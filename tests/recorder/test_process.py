@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import re
 import sqlite3
 import threading
 import time
@@ -469,6 +470,29 @@ def test_lost_bytes_are_in_the_summary_after_a_restart(bench: Make) -> None:
     assert one.finish().lost == 123
     place = "connection 1: 123 bytes to the client from byte 0 were not captured: the disk was too slow"
     assert contents(one.recording)["sessions"] == [("clean", f"123 bytes were not captured; {place}", 123)]
+
+
+def test_bytes_after_an_upgrade_make_the_capture_incomplete(bench: Make) -> None:
+    """The text of the session names the place, also if a recorder died in between; the reason is redacted."""
+    script = Http().request("GET /", authorization="Bearer h2c-h2c-h2c-h2c")
+    script.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c-h2c-h2c-h2c\r\n\r\n").client(
+        b"\0\1\2"
+    ).agent(b"\3")
+    one = bench()
+    one.start()
+    *chunks, closed = scripted(script)
+    one.write(chunks)
+    settle(one)
+    one.kill_recorder()
+    one.write([closed])
+    one.end()
+    missing = one.finish().missing
+    assert re.fullmatch(
+        r"connection 1: 3 bytes to the agent from byte \d+ were not decoded: switched to redacted-\w+; "
+        r"connection 1: 1 bytes to the client from byte 73 were not decoded: switched to redacted-\w+",
+        missing,
+    )
+    assert contents(one.recording)["sessions"] == [("clean", missing, 0)]
 
 
 @pytest.mark.parametrize("limits", [None, TINY])

@@ -93,12 +93,11 @@ class CaptureGaps:
 def find_gaps(connection: Connection, why: str, *, is_chosen: bool = False) -> Iterator[Gap]:
     """Yield the bytes of a closed connection that were not decoded, for the reason `why`.
 
-    There are none without a reason (the rest after a reset reaches nobody), and none if the client sent nothing:
-    clients of A2A speak first.
+    There are none if the client sent nothing: clients of A2A speak first.
     """
     sizes = connection.bytes_to_agent, connection.bytes_to_client
     for direction, size, counter in zip(Direction, sizes, OPAQUE_COUNTERS, strict=True):
-        if (unread := connection.counters.get(counter, 0)) and why and connection.bytes_to_agent:
+        if (unread := connection.counters.get(counter, 0)) and connection.bytes_to_agent:
             yield Gap(connection.id, direction, size - unread, unread, f"were not decoded: {why}", is_chosen)
 
 

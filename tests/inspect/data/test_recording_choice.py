@@ -58,7 +58,7 @@ def test_a_recording_copied_without_its_log_has_no_session(tmp_path: Path, comma
 def test_a_recording_without_an_end_and_without_a_log_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, code: int
 ) -> None:
-    """What is there is shown. A recorder that works on it, or `recover`, will end it: then nothing is said of copies."""
+    """What is there is shown. Nothing is said of copies if a recorder works on it, or `recover` will end it."""
     path = tmp_path / "r.db"
     made = writer(path)
     made.write([request(1)], changes=changes(exchange(1)))
