@@ -395,9 +395,9 @@ def test_a_call_that_leaves_http_did_not_end_well() -> None:
     """Its answer is not known: the protocol is named, and that the rest is not decoded."""
     (exchange,) = observe(scripted(Http().call("SendMessage", {}).agent(SWITCH).agent(b"\0"))).exchanges.values()
     assert (exchange.status, outcome_of(exchange)) == (101, "cut")
-    assert exchange.how == "switched to h2c: what follows is not decoded"
+    assert exchange.how == "switched to h2c: the rest is not decoded"
     (tunnel,) = observe(scripted(Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n"))).exchanges.values()
-    assert tunnel.how == "switched to a tunnel: what follows is not decoded"
+    assert tunnel.how == "switched to a tunnel: the rest is not decoded"
 
 
 def test_an_abandoned_connection_stays_opaque() -> None:

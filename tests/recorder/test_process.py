@@ -475,9 +475,8 @@ def test_lost_bytes_are_in_the_summary_after_a_restart(bench: Make) -> None:
 def test_bytes_after_an_upgrade_make_the_capture_incomplete(bench: Make) -> None:
     """The text of the session names the place, also if a recorder died in between; the reason is redacted."""
     script = Http().request("GET /", authorization="Bearer h2c-h2c-h2c-h2c")
-    script.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c-h2c-h2c-h2c\r\n\r\n").client(
-        b"\0\1\2"
-    ).agent(b"\3")
+    script.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c-h2c-h2c-h2c\r\n\r\n")
+    script.client(b"\0\1\2").agent(b"\3")
     one = bench()
     one.start()
     *chunks, closed = scripted(script)

@@ -141,7 +141,7 @@ class Exchange(msgspec.Struct, frozen=True):
     how: str = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
     (its bytes were not captured, or cannot be decoded), `proxy stopped`, `proxy killed`, `refused`, `cut by --fault`,
-    `switched to h2c: ...` (the connection left HTTP/1, what follows is not decoded); empty while open. With stdio also
+    `switched to h2c: ...` (the connection left HTTP/1, the rest is not decoded); empty while open. With stdio also
     `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (too many
     exchanges were open)."""
     half_close: str = ""

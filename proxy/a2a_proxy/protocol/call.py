@@ -13,6 +13,7 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
+from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import (
     HOW_FAULT,
@@ -354,12 +355,7 @@ def _response_end(exchange: ExchangeState) -> str:
         protocol = "a tunnel"
     else:
         return "complete"
-    return f"{HOW_SWITCHED}{protocol}: what follows is not decoded"
-
-
-def unread_note(event: Undecodable) -> str:
-    """Describe an undecodable place: the expected and the actual bytes."""
-    return f"expected {event.expected}, got {event.got}"
+    return f"{HOW_SWITCHED}{protocol}: the rest is not decoded"
 
 
 def unread_finding(

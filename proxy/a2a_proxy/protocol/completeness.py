@@ -14,7 +14,6 @@ import msgspec
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import OPAQUE_COUNTERS, Connection
 from a2a_proxy.model.wire import Control, Undecodable
-from a2a_proxy.protocol.call import unread_note
 
 COMPLETE = "complete"
 """The text of a complete capture."""
@@ -99,6 +98,11 @@ def find_gaps(connection: Connection, why: str, *, is_chosen: bool = False) -> I
     for direction, size, counter in zip(Direction, sizes, OPAQUE_COUNTERS, strict=True):
         if (unread := connection.counters.get(counter, 0)) and connection.bytes_to_agent:
             yield Gap(connection.id, direction, size - unread, unread, f"were not decoded: {why}", is_chosen)
+
+
+def unread_note(event: Undecodable) -> str:
+    """Describe an undecodable place: the expected and the actual bytes."""
+    return f"expected {event.expected}, got {event.got}"
 
 
 def unread_reason(event: Control | Undecodable) -> str:
