@@ -537,7 +537,7 @@ async def test_a_recording_that_is_behind_is_said_to_be(
         assert re.search(
             r"\nsession 1 is still being recorded, \d+ s behind: newer exchanges are missing\n", listed(one, "ls")
         )
-        assert re.search(r"\(being recorded, \d+ s behind\)", listed(one, "show"))
+        assert re.search(r"  being recorded, \d+ s behind\n", listed(one, "show"))
         assert re.search(r"the capture is incomplete: being recorded, \d+ s behind", listed(one, "check"))
         monkeypatch.setenv("A2A_PROXY_STATE", str(one.state))
         source = RecordingSource(file)
