@@ -15,9 +15,14 @@ from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.observation import Observation
 from a2a_proxy.observer import Observer
+from a2a_proxy.protocol.completeness import COMPLETE, split_completeness
+from a2a_proxy.protocol.outcome import outcome_of
 from a2a_proxy.protocol.task import TaskExchangeView, TaskTracker
 from a2a_proxy.redaction.labels import is_withheld
+from a2a_proxy.wire import http1
 from a2a_proxy.wire.connection import ConnectionDecoder
+from a2a_proxy.wire.detect import PREFACE
+from a2a_proxy.wire.http1_head import MAX_HEAD_SIZE
 from support_conversation import TO_AGENT, TO_CLIENT, Http, Script
 from support_observer import (
     START,
@@ -138,6 +143,9 @@ def test_a_connection_with_lost_bytes_becomes_opaque() -> None:
     assert seen.exchanges[1].how == "connection lost"
     assert seen.exchanges[2].how == "complete"
     assert seen.connections[1].lost_bytes == observer.lost == 400
+    lost, *rest = observer.gaps.named
+    assert (lost.direction, lost.size, lost.why) == (TO_CLIENT, 400, "were not captured: the disk was too slow")
+    assert {gap.why for gap in rest} == {"were not decoded: bytes before them were not captured"}
     after = [frame for frame in frames(seen) if frame.connection == 1 and frame.kind is FrameKind.EVENT]
     assert len(after) < 6
 
@@ -322,6 +330,76 @@ def test_upgraded_and_lost_connections_are_no_finding() -> None:
         assert not [each for each in observe(session).out if of_decoders(each)]
 
 
+SWITCH = b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c\r\n\r\n"
+GOAWAY = b"\0\0\x08\7\0\0\0\0\0" + bytes(8)
+NO_FRAME = b"\0\0\5\x08\0\0\0\0\0garba"
+
+
+@pytest.mark.parametrize(
+    ("script", "to_agent", "to_client", "why"),
+    [
+        (Http().request("GET /").agent(SWITCH).client(b"\0\1").agent(b"\2"), 2, 1, "switched to h2c"),
+        (Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n").client(b"abc"), 3, 0, "switched to connect"),
+        (Http().request("GET /").client(b"GET /\0 HTTP/1.1\r\n\r\n").agent(b""), 19, 0, "request head"),
+        (Script().client(b"GET /" + b"x" * MAX_HEAD_SIZE), MAX_HEAD_SIZE + 5, 0, "no end within"),
+        (Http().request("GET /").agent(b"SSH-2.0 what is this\r\n"), 0, 22, "response head"),
+        (Script().client(PREFACE + GOAWAY + NO_FRAME), 14, 0, "WINDOW_UPDATE of 4 bytes"),
+        (Script().client(PREFACE).agent(GOAWAY + NO_FRAME).agent(b"more"), 0, 18, "WINDOW_UPDATE of 4 bytes"),
+        (Script().client(b"\x16\x03\x01\x00\x06\x01bcdef").agent(b"12"), 11, 2, "TLS that is not opened"),
+        (Script().client(b"\0what").agent(b"1"), 5, 1, "not HTTP"),
+    ],
+)
+def test_bytes_that_are_not_decoded_are_named(script: Script, to_agent: int, to_client: int, why: str) -> None:
+    """Connection, direction, number and reason; the same across restarts."""
+    session = scripted(script)
+    for restarts in (range(0), range(1, len(session))):
+        observer = fresh()
+        for index, chunk in enumerate(session):
+            observer = reloaded(observer) if index in restarts else observer
+            observer.feed(chunk, [])
+        sizes = {gap.direction: gap.size for gap in observer.gaps.named}
+        expected = {TO_AGENT: to_agent, TO_CLIENT: to_client}
+        assert sizes == {direction: size for direction, size in expected.items() if size}
+        assert all(why in gap.why and gap.connection == 1 and not gap.is_chosen for gap in observer.gaps.named)
+
+
+def test_more_pipelined_requests_than_are_paired_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the first one too many."""
+    monkeypatch.setattr(http1, "MAX_PIPELINED", 2)
+    observer = fresh()
+    for chunk in scripted(Script().client(b"GET / HTTP/1.1\r\n\r\n" * 4)):
+        observer.feed(chunk, [])
+    assert [(gap.offset, gap.size) for gap in observer.gaps.named] == [(36, 36)]
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_a_whole_conversation_has_no_gaps(name: str) -> None:
+    """Nor has one whose client resets its connection or breaks off in a message, or that sends nothing."""
+    whole = [chunk for chunk in SESSIONS[name]() if chunk.kind is not ChunkKind.CLOSED]
+    for end in (ChunkKind.EOF, ChunkKind.RESET):
+        for count in (len(whole) // 2, len(whole)):
+            observer = fresh()
+            cut = whole[:count]
+            numbers = sorted({chunk.connection for chunk in cut})
+            for chunk in [*cut, *(Chunk(n, end, TO_AGENT, cut[-1].at) for n in numbers), *whole[count : count + 3]]:
+                observer.feed(chunk, [])
+            observer.interrupt_session(cut[-1].at, [])
+            assert observer.gaps.describe() == COMPLETE
+    observer = fresh()
+    for chunk in scripted(Script().agent(b"220 mail\r\n" * 10_000)):
+        observer.feed(chunk, [])
+    assert observer.gaps.describe() == COMPLETE
+
+
+def test_a_call_that_leaves_http_did_not_end_well() -> None:
+    """Its answer is not known: the protocol is named, and that the rest is not decoded."""
+    (exchange,) = observe(scripted(Http().call("SendMessage", {}).agent(SWITCH).agent(b"\0"))).exchanges.values()
+    assert (exchange.status, outcome_of(exchange)) == (101, "cut")
+    assert exchange.how == "switched to h2c: the rest is not decoded"
+    (tunnel,) = observe(scripted(Http().request("CONNECT a:1").agent(b"HTTP/1.1 200 OK\r\n\r\n"))).exchanges.values()
+    assert tunnel.how == "switched to a tunnel: the rest is not decoded"
+
+
 def test_an_abandoned_connection_stays_opaque() -> None:
     """Also after a restart, and what follows raises nothing."""
     session = scripted(streaming("t-1"))
@@ -432,8 +510,23 @@ def test_bytes_that_passed_unread_are_counted() -> None:
     seen = observe(chunks)
     connection = seen.connections[1]
     assert (connection.kind, connection.bytes_to_agent, connection.bytes_to_client) == ("tls", 517, 4000)
+    assert connection.counters == {"opaque_to_agent": 517, "opaque_to_client": 4000}
     assert seen.out == []
     assert observe(chunks, restart_at=range(1, len(chunks))) == seen
+
+
+@pytest.mark.parametrize(("kind", "is_missing"), [("tls", False), ("opaque", True)])
+def test_tls_of_a_tunnel_is_left_unread_by_choice(kind: str, is_missing: bool) -> None:
+    """The user decides with `--intercept` which TLS is opened; its bytes are named all the same."""
+    begin, *_, end = scripted(Http())
+    passed = msgspec.json.encode(PassedFacts(517, kind))
+    observer = fresh()
+    for chunk in (begin, Chunk(1, ChunkKind.PASSED, TO_AGENT, START + 5, passed), end):
+        observer = reloaded(observer)
+        observer.feed(chunk, [])
+    missing, choice = split_completeness(observer.gaps.describe())
+    assert (bool(missing), bool(choice)) == (is_missing, not is_missing)
+    assert "517 bytes to the agent from byte 0 were not decoded: " in missing + choice
 
 
 def broken(direction: Direction, reason: str) -> list[Chunk]:

@@ -6,6 +6,7 @@ chunk, it yields the same observations, so a recorder that died can be replaced 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -21,12 +22,13 @@ from a2a_proxy.model.chunk import (
     PassedFacts,
     TlsFacts,
 )
-from a2a_proxy.model.exchange import Binding, Connection, ConnectionTls, Exchange, LiveMode
+from a2a_proxy.model.exchange import OPAQUE_COUNTERS, Binding, Connection, ConnectionTls, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.model.task import Task
-from a2a_proxy.model.wire import Control, Cut, WireEvent
+from a2a_proxy.model.wire import Control, Cut, Undecodable, WireEvent
+from a2a_proxy.protocol.completeness import CaptureGaps, Gap, find_gaps, unread_reason
 from a2a_proxy.protocol.conversation import ConnectionConversation, SessionContext
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.exchange import ExchangeState
@@ -50,6 +52,11 @@ _GROUP = 8
 """Frames that are delivered together: their payloads are searched for secrets in one pass."""
 _OWN_ANSWER = -1
 """The place of a fault that made the proxy respond: it concerns the next frame of the proxy."""
+DECODERS_LOST = "the state of the decoders was lost"
+"""Why a connection is opaque of which only the recording is known."""
+_CAPTURE_BEHIND = "the disk was too slow"
+_PASSED_REASONS = {"tls": "TLS that --intercept does not open", "opaque": "neither HTTP nor TLS"}
+"""Why the relay recorded only the number of the bytes, by `PassedFacts.kind`."""
 _MAX_MARKS = 10_000
 """Faults of one connection whose events have not been decoded; the oldest is forgotten first."""
 
@@ -89,10 +96,17 @@ class _ObservedConnection:
         self.lost = 0
         self.kind = ""
         """The kind detected before the decoders were lost; empty if they were not lost."""
-        self.counters: dict[str, int] = {}
-        """The counters of the lost decoders."""
+        self.counters: Counter[str] = Counter()
+        """The counters of the lost decoders, and of bytes that the relay did not record."""
+        self.unread_reason = ""
+        """Why bytes of the connection are not decoded; empty if they are."""
+        self.is_unread_by_choice = False
         self.marks: list[tuple[int, str]] = []
         """Faults that concern events of the agent: a byte of the event, and the note for its frame."""
+
+    def add_unread_reason(self, reason: str) -> None:
+        """Keep the first reason why bytes of the connection are not decoded."""
+        self.unread_reason = self.unread_reason or reason
 
     def mark_frame(self, frame: Frame) -> Frame:
         """Return a frame with the notes of the faults that concern it."""
@@ -116,7 +130,8 @@ class _ObservedConnection:
             known.lost_bytes,
         )
         connection.bytes = [known.bytes_to_agent, known.bytes_to_client]
-        connection.kind, connection.counters = known.kind or "opaque", dict(known.counters)
+        connection.kind, connection.counters = known.kind or "opaque", Counter(known.counters)
+        connection.unread_reason = DECODERS_LOST
         connection.upstream_tls = known.tls.upstream if known.tls is not None else None
         connection.wire.feed_loss(Direction.TO_AGENT, known.opened, [])
         return connection
@@ -137,7 +152,7 @@ class _ObservedConnection:
             bytes_to_agent=self.bytes[Direction.TO_AGENT],
             bytes_to_client=self.bytes[Direction.TO_CLIENT],
             lost_bytes=self.lost,
-            counters=self.counters | self.wire.counters,
+            counters=dict(self.counters + Counter(self.wire.counters)),
             client_process=self.facts.client_process,
             tls=ConnectionTls(self.facts.tls, self.upstream_tls) if self.facts.tls or self.upstream_tls else None,
         )
@@ -156,6 +171,7 @@ class _ObservedConnection:
             "lost": self.lost,
             "kind": self.kind,
             "counters": dict(self.counters),
+            "unread": [self.unread_reason, self.is_unread_by_choice],
             "upstream_tls": msgspec.to_builtins(self.upstream_tls),
             "marks": [list(mark) for mark in self.marks],
         }
@@ -172,7 +188,8 @@ class _ObservedConnection:
         connection.bytes = list(state["bytes"])
         connection.lost = state["lost"]
         connection.kind = state["kind"]
-        connection.counters = dict(state["counters"])
+        connection.counters = Counter(state["counters"])
+        connection.unread_reason, connection.is_unread_by_choice = state["unread"]
         connection.upstream_tls = msgspec.convert(state["upstream_tls"], TlsFacts | None)
         connection.marks = [(place, note) for place, note in state["marks"]]
         return connection
@@ -253,6 +270,8 @@ class Observer:
         """Number of chunks that the proxy changed while relaying them."""
         self.lost = 0
         """Bytes that were relayed but not captured, over all connections."""
+        self.gaps = CaptureGaps()
+        """Places of these bytes, and of bytes that were not decoded."""
 
     def feed(self, chunk: Chunk, out: list[Observation]) -> None:
         """Decode one chunk and append frames and findings to `out` in wire order. Never raises."""
@@ -290,7 +309,9 @@ class Observer:
         elif kind is ChunkKind.PASSED:
             passed = msgspec.json.decode(chunk.data, type=PassedFacts)
             connection.bytes[chunk.direction] += passed.bytes
-            connection.kind = passed.kind
+            connection.counters[OPAQUE_COUNTERS[chunk.direction]] += passed.bytes
+            connection.kind, connection.is_unread_by_choice = passed.kind, passed.kind == "tls"
+            connection.unread_reason = _PASSED_REASONS[passed.kind]
         elif kind in _INTERRUPTING_KINDS:
             self._apply_interruption(connection, chunk, out)
         elif connection.wire.stdio is not None:
@@ -330,10 +351,11 @@ class Observer:
         if lost.get("damage"):
             out.append(Finding("RECORDER", Severity.WARNING, chunk.at, lost["damage"]))
             for number in sorted(self._connections):
-                self._make_opaque(number, chunk.at, out)
+                self._make_opaque(number, chunk.at, lost["damage"], out)
 
-    def _make_opaque(self, number: int, at: int, out: list[Observation]) -> None:
+    def _make_opaque(self, number: int, at: int, reason: str, out: list[Observation]) -> None:
         self._changed_connections.add(number)
+        self._connections[number].add_unread_reason(reason)
         for direction in Direction:
             self._apply_interruption(
                 self._connections[number], Chunk(number, ChunkKind.LOST, direction, at, b'{"bytes":0}'), out
@@ -392,9 +414,14 @@ class Observer:
                 out.append(self._redactor.redact_finding(finding))
             connection.wire.feed_reset(chunk.direction, chunk.at, events)
         else:
-            lost = int(msgspec.json.decode(chunk.data).get("bytes", 0))
-            connection.lost += lost
-            self.lost += lost
+            record = msgspec.json.decode(chunk.data)
+            if lost := int(record.get("bytes", 0)):
+                connection.lost += lost
+                self.lost += lost
+                why = f"were not captured: {record.get('reason') or _CAPTURE_BEHIND}"
+                offset = connection.bytes[chunk.direction]
+                self.gaps.add(Gap(connection.number, chunk.direction, offset, lost, why))
+            connection.add_unread_reason("bytes before them were not captured")
             connection.wire.feed_loss(chunk.direction, chunk.at, events)
         self._feed_conversation(connection, events, out)
 
@@ -403,6 +430,10 @@ class Observer:
         connection.how = connection.how or "closed"
         self._cut_open_streams(connection, chunk.at, "proxy stopped", out)
         connection.conversation.close_calls(chunk.at)
+        if connection.unread_reason:
+            why = self._redactor.redact_text(connection.unread_reason)
+            for gap in find_gaps(connection.snapshot(), why, is_chosen=connection.is_unread_by_choice):
+                self.gaps.add(gap)
         self._take_conversation(connection, [], out)
         del self._connections[chunk.connection]
         self._changed_connections.discard(chunk.connection)
@@ -422,9 +453,11 @@ class Observer:
         self, connection: _ObservedConnection, events: list[WireEvent], out: list[Observation]
     ) -> None:
         for event in events:
-            if type(event) is Control and event.name == "goaway":
-                who = "client" if event.direction is Direction.TO_AGENT else "agent"
-                connection.how = connection.how or f"{who} goaway"
+            if type(event) is Control or type(event) is Undecodable:
+                connection.add_unread_reason(unread_reason(event))
+                if type(event) is Control and event.name == "goaway":
+                    who = "client" if event.direction is Direction.TO_AGENT else "agent"
+                    connection.how = connection.how or f"{who} goaway"
         frames: list[Frame | Finding] = []
         connection.conversation.feed(events, frames)
         self._take_conversation(connection, frames, out)
@@ -643,7 +676,7 @@ class Observer:
         self._deliver(out)
         if number in self._connections:
             try:
-                self._make_opaque(number, at, out)
+                self._make_opaque(number, at, reason, out)
             except Exception:  # even that failed: use a new decoder that reads nothing
                 wire = self._connections[number].wire = ConnectionDecoder()
                 wire.feed_loss(Direction.TO_AGENT, at, [])
@@ -665,6 +698,7 @@ class Observer:
             "connections": {number: connection.save() for number, connection in self._connections.items()},
             "edits": self.edits,
             "lost": self.lost,
+            "gaps": self.gaps.save(),
         }
 
     @classmethod
@@ -680,4 +714,5 @@ class Observer:
             observer._connections[number] = _ObservedConnection.restore(number, connection, observer._session_context)
         observer.edits = state["edits"]
         observer.lost = state["lost"]
+        observer.gaps = CaptureGaps.restore(state["gaps"])
         return observer

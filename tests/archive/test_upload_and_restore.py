@@ -21,10 +21,11 @@ from a2a_proxy.archive.store import ArchiveStore
 from a2a_proxy.archive.upload import SessionUpload
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SELECTION_PREFIX, make_key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.write.writer import Writer
 from support_inspect import changes, exchange, request, status, writer
 from support_recording import STARTED, facts
@@ -50,7 +51,7 @@ def content(folder: str) -> dict[str, bytes]:
 
 def cassette(recording: Recording, file: Path, keys: set[int] | None = None, what: str = "") -> list[Any]:
     """All lines but what the last one says of those before."""
-    selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{what}")
+    selection = None if keys is None else Selection(recording, keys, f"{CHOICE_PREFIX}{what}")
     write_cassette(recording, file, selection=selection)
     return [json.loads(line) for line in file.read_bytes().splitlines()]
 

@@ -21,7 +21,7 @@ A, B = Direction
 
 def add(gap: LossBuffer, *records: tuple[ChunkKind, Direction, int, bytes]) -> None:
     for kind, direction, connection, data in records:
-        gap.add(list(pack_record(kind, direction, connection, 5, data)))
+        gap.add(list(pack_record(kind, direction, connection, 5, data)), "")
 
 
 def taken(gap: LossBuffer) -> list[Chunk]:
@@ -51,7 +51,7 @@ def test_lost_loss_records_are_merged() -> None:
     gap = LossBuffer()
     add(gap, (DATA, A, 1, b"abc"))
     again = gap.take_pieces()
-    gap.add(again)
+    gap.add(again, "")
     add(gap, (DATA, A, 1, b"de"))
     assert lost(taken(gap)) == 5 == gap.lost_bytes
 

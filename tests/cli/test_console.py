@@ -43,7 +43,7 @@ def done(findings: Sequence[FindingStatus]) -> RecorderDone:
     counts = {each: sum(group.count for group in totals if group.severity is each) for each in Severity}
     found = sum(counts.values()), counts[Severity.ERROR], counts[WARNING]
     rules = tuple(RuleSummary(each, f"Title of {each.rule}") for each in totals)
-    return RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, *found, 0, clean=True, rules=rules)
+    return RecorderDone(1, 2, 1, 1, 0, 0, 0, 0, *found, 0, rules=rules)
 
 
 def printed(folder: Path, *said: Status, quiet: bool = False, verbose: bool = False) -> tuple[list[str], list[str]]:

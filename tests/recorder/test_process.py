@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import random
+import re
 import sqlite3
 import threading
 import time
@@ -75,7 +76,7 @@ def test_every_row_is_stored_and_reported_once(bench: Make) -> None:
     done = one.finish()
     stored = contents(one.recording)
     assert (done.exchanges, done.frames, done.tasks) == (5, len(stored["frames"]), len(stored["tasks"]))
-    assert (done.clean, done.lost, done.findings) == (True, 0, len(stored["findings"]))
+    assert (done.missing, done.lost, done.findings) == ("", 0, len(stored["findings"]))
     assert done.ok + done.error + done.cut + done.refused == done.exchanges
     assert stored["sessions"] == [("clean", "complete", 0)]
     assert sorted(said.exchange.id for said in one.heard if isinstance(said, ExchangeStatus) and not said.live) == [
@@ -227,7 +228,7 @@ def test_a_relay_that_died_leaves_an_unclean_session(bench: Make) -> None:
     one.write(scripted(streaming("t-1"))[:-4])
     one.die()
     done = one.finish()
-    assert not done.clean
+    assert done.missing
     stored = contents(one.recording)
     ((how, complete, lost),) = stored["sessions"]
     assert (how, lost) == ("unclean", 0)
@@ -452,7 +453,7 @@ def test_session_records_are_no_exchanges(bench: Make) -> None:
     one.start()
     one.end()
     done = one.finish()
-    assert (done.frames, done.exchanges, done.clean) == (0, 0, True)
+    assert (done.frames, done.exchanges, done.missing) == (0, 0, "")
     assert contents(one.recording)["sessions"] == [("clean", "complete", 0)]
 
 
@@ -467,7 +468,30 @@ def test_lost_bytes_are_in_the_summary_after_a_restart(bench: Make) -> None:
     one.kill_recorder()
     one.end()
     assert one.finish().lost == 123
-    assert contents(one.recording)["sessions"] == [("clean", "123 bytes were not captured", 123)]
+    place = "connection 1: 123 bytes to the client from byte 0 were not captured: the disk was too slow"
+    assert contents(one.recording)["sessions"] == [("clean", f"123 bytes were not captured; {place}", 123)]
+
+
+def test_bytes_after_an_upgrade_make_the_capture_incomplete(bench: Make) -> None:
+    """The text of the session names the place, also if a recorder died in between; the reason is redacted."""
+    script = Http().request("GET /", authorization="Bearer h2c-h2c-h2c-h2c")
+    script.agent(b"HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: h2c-h2c-h2c-h2c\r\n\r\n")
+    script.client(b"\0\1\2").agent(b"\3")
+    one = bench()
+    one.start()
+    *chunks, closed = scripted(script)
+    one.write(chunks)
+    settle(one)
+    one.kill_recorder()
+    one.write([closed])
+    one.end()
+    missing = one.finish().missing
+    assert re.fullmatch(
+        r"connection 1: 3 bytes to the agent from byte \d+ were not decoded: switched to redacted-\w+; "
+        r"connection 1: 1 bytes to the client from byte 73 were not decoded: switched to redacted-\w+",
+        missing,
+    )
+    assert contents(one.recording)["sessions"] == [("clean", missing, 0)]
 
 
 @pytest.mark.parametrize("limits", [None, TINY])

@@ -28,7 +28,7 @@ def test_summary_outcomes_equal_those_of_the_lines(tmp_path: Path) -> None:
         writer.write([], [], Changes([Connection(1, "c", "l", "u", STARTED)], exchanges, []), (1, 0), None)
         session = writer.session
         writer.finish(STARTED)
-        done = summarize_session(tmp_path / "r.db", session, lost=0, clean=True)
+        done = summarize_session(tmp_path / "r.db", session)
         said = Counter(text.outcome_of(exchange) for exchange in exchanges)
         assert {name: getattr(done, name) for name in said} == said
         assert said == {"ok": 5, "cut": 2, "error": 2, "refused": 1}

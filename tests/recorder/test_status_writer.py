@@ -34,7 +34,6 @@ DONE = RecorderDone(
     error_findings=0,
     warning_findings=0,
     lost=0,
-    clean=True,
 )
 SECOND = 1_000_000_000
 READY = RecorderReady("r.a2a.db", 1)

@@ -83,7 +83,7 @@ def test_an_incomplete_capture_serves_its_complete_calls(tmp_path: Path) -> None
     with changed(path, "UPDATE session SET complete = 'only 3 and what that needs'") as recording:
         assert load_script(recording).missing == ""
     with changed(path, "UPDATE session SET complete = '', ended = NULL") as recording:
-        assert load_script(recording).missing == "it is still being written"
+        assert load_script(recording).missing == "the session has no end"
 
 
 def test_a_call_open_at_the_end_is_refused_alone(tmp_path: Path) -> None:

@@ -51,12 +51,12 @@ class Session(StoredRow[SessionRow]):
     @property
     def complete(self) -> bool | None:
         """Whether the whole traffic was captured; None while it is running."""
-        return self._row.complete == "complete" if self._row.complete else None
+        return not self._row.missing_text if self._row.complete else None
 
     @property
     def missing(self) -> str:
         """The missing part of the capture in words; empty if nothing is missing."""
-        return "" if self.complete else self._row.complete
+        return self._row.missing_text
 
     def exchange(self, number: int) -> Exchange | None:
         """Return the exchange with this number, or None."""

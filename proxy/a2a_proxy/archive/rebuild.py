@@ -21,11 +21,12 @@ from a2a_proxy.model.finding import Finding
 from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.recording.cassette import json_objects
 from a2a_proxy.recording.cassette.json_objects import Line
 from a2a_proxy.recording.read.conversations import rebuild_segments
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SELECTION_PREFIX, SessionFacts, SessionRow
+from a2a_proxy.recording.read.rows import SessionFacts, SessionRow
 from a2a_proxy.recording.store.row_types import ROW_ERRORS
 from a2a_proxy.recording.write.writer import Writer
 
@@ -83,7 +84,7 @@ class SessionRebuild:
         said = [] if complete in ("", "complete") else [complete]
         if self._files.gone:
             said.append(f"files with more frames of it that are missing from the archive: {len(self._files.gone)}")
-        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{SELECTION_PREFIX}{self._selection}"))})
+        writer.finish(over, **{**state, "complete": "; ".join((*said, f"{CHOICE_PREFIX}{self._selection}"))})
         return RestoredCounts(1, len(known.exchanges), frames, len(self._used_segments))
 
     def _write_frames(self, writer: Writer) -> int:

@@ -90,8 +90,8 @@ class Journal:
         self._pending, self._pending_bytes = [], 0
         queued = self._bytes_handed_over - self._writer.consumed_bytes
         if queued and queued + size > self._queue_bytes:
-            self._losses.add(pieces)
             self._writer.lost_reason = self._writer.segments.reason
+            self._losses.add(pieces, self._writer.lost_reason)
             self._schedule_flush(RETRY_SECONDS)
             return
         holes = bool(self._losses)

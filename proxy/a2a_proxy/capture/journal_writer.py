@@ -114,8 +114,8 @@ class JournalWriter:
             self._drop_pieces(pieces[done:])
 
     def _drop_pieces(self, pieces: list[bytes]) -> None:
-        self.losses.add(pieces)
         self.lost_reason = self.segments.reason
+        self.losses.add(pieces, self.lost_reason)
         for header in pieces[::2]:
             kind, _, connection, _ = unpack_header(header)
             if kind in PAYLOAD_KINDS:
@@ -151,7 +151,7 @@ class JournalWriter:
         pieces: list[bytes] = []
         for direction, count in enumerate(self._opaque.pop(connection, ())):
             if count:
-                pieces += make_lost_record(direction, connection, at, count)
+                pieces += make_lost_record(direction, connection, at, count, self.lost_reason)
         return pieces
 
     def _wake_reader(self) -> None:

@@ -29,17 +29,20 @@ class LossRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     damage: str = ""
     """Set by the reader, on connection 0 only: records could not be read here, so every connection open at this point
     is opaque from here."""
+    reason: str = ""
+    """Why they could not be written; empty if the disk was too slow."""
 
 
-def make_lost_record(direction: int, connection: int, at: int, count: int) -> list[bytes]:
-    """Return a LOST record as pieces."""
-    return list(pack_record(_LOST, direction, connection, at, msgspec.json.encode(LossRecord(count))))
+def make_lost_record(direction: int, connection: int, at: int, count: int, reason: str = "") -> list[bytes]:
+    """Return a LOST record as pieces; `reason` as in `LossRecord`."""
+    return list(pack_record(_LOST, direction, connection, at, msgspec.json.encode(LossRecord(count, reason=reason))))
 
 
 class _Hole(msgspec.Struct):
     direction: int
     connection: int
     at: int
+    reason: str
     count: int = 0
 
 
@@ -56,17 +59,18 @@ class LossBuffer:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def add(self, pieces: list[bytes]) -> None:
-        """Add records (two pieces each) that were not written."""
+    def add(self, pieces: list[bytes], reason: str) -> None:
+        """Add records (two pieces each) that were not written, for a `reason` as in `LossRecord`."""
         for index in range(0, len(pieces), 2):
             kind, direction, connection, at = unpack_header(pieces[index])
             data = pieces[index + 1]
             if kind in PAYLOAD_KINDS:
                 count = len(data) if kind != ChunkKind.EDIT else 0
                 self.lost_bytes += count
-                self._add_loss(direction, connection, at, count)
+                self._add_loss(direction, connection, at, count, reason)
             elif kind == _LOST:
-                self._add_loss(direction, connection, at, msgspec.json.decode(data, type=LossRecord).bytes)
+                record = msgspec.json.decode(data, type=LossRecord)
+                self._add_loss(direction, connection, at, record.bytes, record.reason)
             elif kind == _OPEN and len(self._entries) >= MAX_ENTRIES:
                 self._dropped_connections.add(connection)
             elif connection not in self._dropped_connections:
@@ -74,11 +78,11 @@ class LossBuffer:
             elif kind == _CLOSED:
                 self._dropped_connections.discard(connection)
 
-    def _add_loss(self, direction: int, connection: int, at: int, count: int) -> None:
+    def _add_loss(self, direction: int, connection: int, at: int, count: int, reason: str) -> None:
         key = (0, 0) if connection in self._dropped_connections else (connection, direction)
         hole = self._holes.get(key)
         if hole is None:
-            hole = self._holes[key] = _Hole(key[1], key[0], at)
+            hole = self._holes[key] = _Hole(key[1], key[0], at, reason)
             self._entries.append(hole)
         hole.count += count
 
@@ -88,7 +92,7 @@ class LossBuffer:
         pieces: list[bytes] = []
         for entry in self._entries:
             pieces += (
-                make_lost_record(entry.direction, entry.connection, entry.at, entry.count)
+                make_lost_record(entry.direction, entry.connection, entry.at, entry.count, entry.reason)
                 if isinstance(entry, _Hole)
                 else entry
             )

@@ -269,11 +269,8 @@ class TextConsole:
         if not (summary.connections or summary.lost):
             self._print_line("nothing was recorded")
             return
-        whole = (
-            "capture complete: yes"
-            if not summary.lost
-            else f"capture complete: no, {text.format_size(summary.lost)} missing"
-        )
+        words = ("no" if summary.missing else "yes", summary.missing, summary.chosen)
+        whole = f"capture complete: {'; '.join(filter(None, words))}"
         outcomes = ", ".join(f"{count} {name}" for name in _OUTCOMES if (count := getattr(summary, name)))
         exchanges = text.format_count(summary.exchanges, "exchange") + (f" ({outcomes})" if outcomes else "")
         counts = (
@@ -379,7 +376,9 @@ class JsonConsole:
             self._print_event("error", message=status.message, hint=status.hint)
         elif isinstance(status, RecorderDone):
             counts = {name: getattr(status, name) for name in _SUMMARY_COUNTS}
-            self._print_event("summary", **counts, complete=status.clean and not status.lost, lost_bytes=status.lost)
+            self._print_event(
+                "summary", **counts, complete=not status.missing, missing=status.missing, lost_bytes=status.lost
+            )
 
     def show_stopping(self, open_connections: int) -> None:
         """Print `stopping`."""

@@ -142,8 +142,8 @@ def _missing_capture(recording: Recording, steps: list[PlannedCall], skipped: li
     """Yield what the capture lacks of the wanted calls."""
     sessions = {step.row.session for step in steps} | {each.row.session for each in skipped}
     for session in recording.read_sessions():
-        if session.id in sessions and (session.missing_text or session.lost):
-            yield f"session {session.id}: {session.missing_text or session.complete}"
+        if session.id in sessions and session.missing_text:
+            yield f"session {session.id}: {session.missing_text}"
     for step in steps:
         if step.exchange.how in ("connection lost", "proxy killed"):
             yield f"{step.place} {step.exchange.operation}: {step.exchange.how}"

@@ -156,7 +156,7 @@ class PassedFacts(msgspec.Struct, frozen=True):
     bytes: int
     """Their number, in this direction of the whole connection."""
     kind: str
-    """What they are: `tls` or `opaque`."""
+    """What they are: `tls`, which the user can have read by `--intercept`, or `opaque`."""
 
 
 class ExitFacts(msgspec.Struct, frozen=True):

@@ -55,6 +55,10 @@ class ConnectionTls(msgspec.Struct, frozen=True, omit_defaults=True):
     """With the upstream; None if it is reached without TLS."""
 
 
+OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
+"""Names in `Connection.counters`, by direction: bytes that were relayed but not decoded; absent if 0."""
+
+
 class Connection(msgspec.Struct, frozen=True):
     """One client connection with its upstream connection."""
 
@@ -78,7 +82,7 @@ class Connection(msgspec.Struct, frozen=True):
     lost_bytes: int = 0
     """Bytes that were relayed but not captured."""
     counters: dict[str, int] = {}
-    """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`."""
+    """Wire events too common to store one by one: `ping`, `window_update`, `settings_ack`; and `OPAQUE_COUNTERS`."""
     client_process: ClientProcess | None = None
     """The client's process; None if it is unknown."""
     tls: ConnectionTls | None = None
@@ -136,9 +140,10 @@ class Exchange(msgspec.Struct, frozen=True):
     """One line for people: `TASK_NOT_FOUND -32001: no such task`; empty without an error."""
     how: str = ""
     """How it ended: `complete`, `client cancel`, `agent reset`, `client gone`, `agent gone`, `connection lost`
-    (its bytes were not captured, or cannot be decoded), `proxy stopped`, `proxy killed`, `refused`, `cut by --fault`;
-    empty while open. With stdio also `agent exited` (its process ended, and not because its client closed it),
-    `id used again`, and `forgotten` (too many exchanges were open)."""
+    (its bytes were not captured, or cannot be decoded), `proxy stopped`, `proxy killed`, `refused`, `cut by --fault`,
+    `switched to h2c: ...` (the connection left HTTP/1, the rest is not decoded); empty while open. With stdio also
+    `agent exited` (its process ended, and not because its client closed it), `id used again`, and `forgotten` (too many
+    exchanges were open)."""
     half_close: str = ""
     """Which direction ended first: `client` or `agent`."""
     task_id: str = ""

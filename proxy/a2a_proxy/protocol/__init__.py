@@ -41,6 +41,7 @@ Tables and state:
 - `exchange`: one open exchange, and the table of its life
 - `stream_life`: the life of a call on a pipe
 - `outcome`: outcome of an exchange
+- `completeness`: whether a capture is complete, and the places that are not decoded
 - `finding_totals`: number of findings, repetitions included
 - `rest_path`: map from REST paths to operations
 - `operations`: the operation table

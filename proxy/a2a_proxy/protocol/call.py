@@ -13,9 +13,11 @@ from a2a_proxy.model.exchange import Binding
 from a2a_proxy.model.finding import Actor, Finding, Severity
 from a2a_proxy.model.frame import Frame, FrameKind
 from a2a_proxy.model.wire import Body, Cut, End, Head, Headers, HeadRole, Undecodable
+from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import (
     HOW_FAULT,
+    HOW_SWITCHED,
     LIFE,
     MAX_STATES,
     ExchangeState,
@@ -37,6 +39,8 @@ NO_DETAIL: FrameDetail = ("", 0, "", "")
 TO_AGENT, TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
 _MAX_INFORMATIONAL = 16
+_MAX_PROTOCOL = 40
+"""Characters of the name of a protocol."""
 _EVENT, _RESPONSE, _REQUEST = FrameKind.EVENT, FrameKind.RESPONSE, FrameKind.REQUEST
 
 
@@ -261,7 +265,7 @@ class HttpStreamCall(ExchangeDecoder, ABC):
         exchange.half_close = _FIRST_ENDS.get(meaning, exchange.half_close)
         self.on_end(event, out)
         if by_agent:
-            self.close(event.at, "complete")
+            self.close(event.at, _response_end(exchange))
         self.mark_changed()
 
     def handle_cut(self, event: Cut, out: Out) -> None:
@@ -343,9 +347,15 @@ def make_detail(rpc_id: str = "", error_code: int = 0, note: str = "", framing: 
     return rpc_id, error_code, note, framing
 
 
-def unread_note(event: Undecodable) -> str:
-    """Describe an undecodable place: the expected and the actual bytes."""
-    return f"expected {event.expected}, got {event.got}"
+def _response_end(exchange: ExchangeState) -> str:
+    """Return `Exchange.how` at the end of the response; after some, the rest of an HTTP/1 connection is not decoded."""
+    if exchange.status == 101:
+        protocol = header_value(exchange.response_headers, b"upgrade").decode("latin-1")[:_MAX_PROTOCOL]
+    elif exchange.method == "CONNECT" and exchange.http_version != "2" and exchange.status < 300:
+        protocol = "a tunnel"
+    else:
+        return "complete"
+    return f"{HOW_SWITCHED}{protocol}: the rest is not decoded"
 
 
 def unread_finding(

@@ -23,8 +23,8 @@ from a2a_proxy.protocol.call import (
     HttpStreamCall,
     open_exchange,
     unread_finding,
-    unread_note,
 )
+from a2a_proxy.protocol.completeness import unread_note
 from a2a_proxy.protocol.exchange import ExchangeState
 from a2a_proxy.protocol.schema import TEXT
 from a2a_proxy.protocol.session_facts import SessionContext

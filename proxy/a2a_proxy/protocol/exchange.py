@@ -19,6 +19,8 @@ from a2a_proxy.model.wire import Headers
 MAX_STATES = 32
 HOW_FAULT = "cut by --fault"
 """How an exchange ends that the proxy ended on purpose (`Exchange.how`)."""
+HOW_SWITCHED = "switched to "
+"""Prefix of `Exchange.how` if the response made the connection leave HTTP/1; the protocol follows."""
 
 
 class Life(StrEnum):

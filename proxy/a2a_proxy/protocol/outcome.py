@@ -10,7 +10,7 @@ FAILED_OUTCOMES = ("error", "cut", "refused")
 
 def outcome_of(exchange: Exchange) -> str:
     """Return the outcome in one word: `live` while open, `refused` (by the proxy), `ok`, `error` (the agent returned an
-    error) or `cut` (a peer or the connection broke off)."""
+    error) or `cut` (a peer or the connection broke off, or the connection left HTTP/1: the rest is not decoded)."""
     if not exchange.closed:
         return "live"
     if exchange.ours:

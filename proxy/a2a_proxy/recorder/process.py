@@ -407,21 +407,21 @@ class _RecorderLoop:
         self._send_status(message, time.time_ns())
 
     def _finish_session(self) -> None:
-        clean, lost, session = self._observer.ended, self._observer.lost, self._writer.session
-        missing = _describe_missing(
-            is_clean=clean, lost=lost, last=self._last_at, begins_at=read_beginning(self._folder)
+        observer, session = self._observer, self._writer.session
+        reasons = _missing_reasons(
+            is_clean=observer.ended, lost=observer.lost, last=self._last_at, begins_at=read_beginning(self._folder)
         )
         self._write_with_retries(
             lambda: self._writer.finish(
                 self._last_at,
-                how="clean" if clean else "unclean",
-                complete=missing or "complete",
-                lost=lost,
-                edits=self._observer.edits,
+                how="clean" if observer.ended else "unclean",
+                complete=observer.gaps.describe(*reasons),
+                lost=observer.lost,
+                edits=observer.edits,
             )
         )
         self.output_file.check_in_place()
-        done = summarize_session(self._path, session, lost=lost, clean=clean)
+        done = summarize_session(self._path, session)
         file_layout.delete_journal(self._folder)
         self._send_now(done)
 
@@ -443,15 +443,15 @@ def _redaction_key() -> bytes:
         raise RecordingError(f"no key to label secrets with: {reason}", "check the state directory") from wrong
 
 
-def _describe_missing(*, is_clean: bool, lost: int, last: int, begins_at: int) -> str:
-    """Return the missing parts of the capture in words, empty if nothing is missing; `last` is the time of the last
-    record, `begins_at` of the first, ns."""
+def _missing_reasons(*, is_clean: bool, lost: int, last: int, begins_at: int) -> list[str]:
+    """Return what the capture lacks of the whole session, in words; `last` is the time of the last record, `begins_at`
+    of the first, ns."""
     parts = [f"{lost} bytes were not captured"] if lost else []
     if begins_at:
         parts.append(f"begins at {_format_time(begins_at)}: the earlier recording was deleted or replaced")
     if not is_clean:
         parts.append(f"the proxy was killed; complete until {_format_time(last)}")
-    return "; ".join(parts)
+    return parts
 
 
 def _format_time(at: int) -> str:

@@ -126,7 +126,7 @@ def write_with_retries(
         send_status(TroubleEnded("the recording is written again, nothing is missing"))
 
 
-def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool) -> RecorderDone:
+def summarize_session(path: str | Path, session: int) -> RecorderDone:
     """Return the counts of a finished session. Counted in the recording, because recorders may have died since its
     start.
 
@@ -137,6 +137,8 @@ def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool)
         counts = stored.count_rows(session)
         outcomes: dict[str, int] = dict(stored.db.execute(_OUTCOMES, (make_key(session, 0), make_key(session + 1, 0))))
         totals = rule_totals(row.finding for row in stored.read_findings(session))
+        row = stored.read_session(session)
+    assert row is not None
     return RecorderDone(
         connections=counts.connections,
         frames=counts.frames,
@@ -149,8 +151,9 @@ def summarize_session(path: str | Path, session: int, *, lost: int, clean: bool)
         findings=sum(each.count for each in totals),
         error_findings=sum(each.count for each in totals if each.severity is Severity.ERROR),
         warning_findings=sum(each.count for each in totals if each.severity is Severity.WARNING),
-        lost=lost,
-        clean=clean,
+        lost=row.lost,
+        missing=row.missing_text,
+        chosen=row.choice_text,
         rules=tuple(RuleSummary(each, finding_title(each.rule)) for each in totals),
     )
 

@@ -16,7 +16,8 @@ from a2a_proxy.model.exchange import Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.observation import Changes, Observation
-from a2a_proxy.observer import Observer
+from a2a_proxy.observer import DECODERS_LOST, Observer
+from a2a_proxy.protocol.completeness import find_gaps
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
 from a2a_proxy.recorder.crashes import CrashHistory
@@ -142,8 +143,12 @@ def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _
     upstreams: dict[int, str] = {}
     for row in stored.read_connections(session):
         upstreams[row.connection.id] = row.connection.upstream
+        observer.lost += row.connection.lost_bytes
         if not row.connection.closed:
             facts.connections.append(row.connection)
+            continue
+        for gap in find_gaps(row.connection, DECODERS_LOST):
+            observer.gaps.add(gap)
     for each in stored.read_exchanges(session):
         exchange = each.exchange
         facts.last_exchange = max(facts.last_exchange, exchange.id)

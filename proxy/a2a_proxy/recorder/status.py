@@ -131,7 +131,10 @@ class RecorderDone(msgspec.Struct, frozen=True, tag="done"):
     """Findings of severity WARNING."""
     lost: int
     """Bytes that were relayed but are not in the recording."""
-    clean: bool
+    missing: str = ""
+    """What the capture lacks, in words; empty if it is complete."""
+    chosen: str = ""
+    """What the user chose not to read, in words."""
     rules: tuple[RuleSummary, ...] = ()
     """Findings by rule, the most severe first."""
 

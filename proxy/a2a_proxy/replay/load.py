@@ -146,7 +146,7 @@ class _ScriptLoader:
             pushes=tuple(sorted(pushes, key=lambda push: push.at)),
             unservable=tuple(self._unservable),
             sessions=len(self.sessions),
-            missing="; ".join(dict.fromkeys(filter(None, map(_missing_text, self.sessions)))),
+            missing="; ".join(dict.fromkeys(filter(None, (row.missing_text for row in self.sessions)))),
         )
 
     def _load_remarks(self, session: int) -> None:
@@ -298,10 +298,6 @@ def _request_value(first: Frame | None, exchange: Exchange) -> Any:
     if not exchange.operation:
         return {}
     return canonical_payload(first, exchange) if first is not None else None
-
-
-def _missing_text(row: SessionRow) -> str:
-    return row.missing_text if row.complete else "it is still being written"
 
 
 def _canonical_value(frame: Frame, exchange: Exchange) -> Any:

@@ -12,6 +12,7 @@ import msgspec
 from a2a_proxy.model.chunk import TlsFacts
 from a2a_proxy.model.exchange import Binding, ConnectionTls, Exchange
 from a2a_proxy.protocol.errors import GRPC_STATUS_NAMES, RPC_REASONS
+from a2a_proxy.protocol.exchange import HOW_SWITCHED
 from a2a_proxy.protocol.outcome import latency_origin
 from a2a_proxy.protocol.rest_path import match_request_line
 from a2a_proxy.telemetry.call_facts import CallFacts
@@ -254,6 +255,8 @@ def close_reason(exchange: Exchange, last_heard: int) -> str:
     silent = exchange.closed - max(last_heard, exchange.response_started, exchange.request_ended, exchange.started)
     if exchange.how in _LOST_AGENT and exchange.streaming and silent >= _IDLE_NS:
         return "idle"
+    if exchange.how.startswith(HOW_SWITCHED):
+        return "switched"
     return _CLOSE_REASONS.get(exchange.how, exchange.how.replace(" ", "_"))
 
 

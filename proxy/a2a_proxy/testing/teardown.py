@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from a2a_proxy.model.finding import Finding, Severity
+from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.protocol.text import make_visible
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette, write_cassette
@@ -16,7 +17,7 @@ from a2a_proxy.recording.difference.values import DifferenceRow, ValueChange, fo
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.multi_reader import MultiReader
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SELECTION_PREFIX, make_key
+from a2a_proxy.recording.read.rows import make_key
 from a2a_proxy.recording.tools.merge import merge_sessions
 from a2a_proxy.testing.settings import KeepExchange
 
@@ -96,7 +97,7 @@ def filter_calls(recording: Path, keep: KeepExchange | None) -> Path:
         wanted = {make_key(each.session, each.number) for each in told.exchanges() if keep(each)}
     part = recording.with_name("chosen.a2a.jsonl")
     with Recording(recording) as stored:
-        selection = Selection(stored, wanted, f"{SELECTION_PREFIX}what before_record keeps")
+        selection = Selection(stored, wanted, f"{CHOICE_PREFIX}what before_record keeps")
         write_cassette(stored, part, selection=selection, overwrite=True)
     return part
 

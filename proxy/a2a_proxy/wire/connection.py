@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import Control, WireEvent
 from a2a_proxy.wire.detect import ProtocolKind, detect_protocol
 from a2a_proxy.wire.http1 import Http1Decoder
@@ -19,8 +20,6 @@ from a2a_proxy.wire.stdio import StdioDecoder
 
 MAX_HELD = 64 << 10
 """Bytes that are held while the protocol is not known."""
-
-_OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
 
 class ConnectionDecoderProtocol(Protocol):
@@ -54,7 +53,7 @@ class _OpaqueDecoder:
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:
         del at, out  # counting needs neither
-        name = _OPAQUE_COUNTERS[direction]
+        name = OPAQUE_COUNTERS[direction]
         self.counters[name] = self.counters.get(name, 0) + len(data)
 
     def feed_eof(self, direction: Direction, at: int, out: list[WireEvent]) -> None:

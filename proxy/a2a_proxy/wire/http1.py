@@ -15,6 +15,7 @@ from collections import deque
 import msgspec
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
 from a2a_proxy.wire.http1_body import BodyError, BodyReader, Phase, quote_sample, request_framing, response_framing
 from a2a_proxy.wire.http1_head import (
@@ -36,7 +37,6 @@ _TO_AGENT = Direction.TO_AGENT
 _TO_CLIENT = Direction.TO_CLIENT
 _EXPECTED_HEADS = ("an HTTP/1.1 request head", "an HTTP/1.1 response head")
 _HEAD_TOO_LONG = f"no end within {MAX_HEAD_SIZE} bytes"
-_OPAQUE_COUNTERS = ("opaque_to_agent", "opaque_to_client")
 
 
 class _Http1Direction:
@@ -104,8 +104,8 @@ class Http1Decoder:
 
     @property
     def counters(self) -> dict[str, int]:
-        """`opaque_to_agent` and `opaque_to_client`: bytes that were not decoded; absent if 0."""
-        unread = {_OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
+        """`OPAQUE_COUNTERS`."""
+        unread = {OPAQUE_COUNTERS[s.direction]: s.offset - s.opaque_from for s in self._sides if s.opaque}
         return {name: count for name, count in unread.items() if count}
 
     def feed(self, direction: Direction, data: bytes, at: int, out: list[WireEvent]) -> None:

@@ -16,6 +16,7 @@ from struct import Struct
 from typing import Any
 
 from a2a_proxy.model.chunk import Direction
+from a2a_proxy.model.exchange import OPAQUE_COUNTERS
 from a2a_proxy.model.wire import Body, Control, Cut, End, Head, HeadRole, Undecodable, WireEvent
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.http2_frame import RawFrame, Violation, describe_frame_head
@@ -57,7 +58,8 @@ class Http2Decoder:
     def __init__(self) -> None:
         self.counters: dict[str, int] = {}
         """Frames too common to be events: `data_frames`, `ping`, `window_update`, `settings_ack`, `priority`,
-        `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that were already closed."""
+        `unknown_frames`, `rst_no_error`, and `late_frames` for frames of streams that were already closed; and
+        `OPAQUE_COUNTERS`."""
         self._sides = (DirectionState(Direction.TO_AGENT), DirectionState(Direction.TO_CLIENT))
         self._streams: dict[int, int] = {}
         self._highest = 0
@@ -67,6 +69,7 @@ class Http2Decoder:
         side = self._sides[direction]
         if side.opaque:
             side.offset += len(data)
+            self._add_to_counter(OPAQUE_COUNTERS[direction], len(data))
             return
         began = at
         if side.incomplete:
@@ -80,6 +83,7 @@ class Http2Decoder:
             self._read_frames(side, data, at, began, out)
         except Violation as wrong:
             side.offset = end
+            self._add_to_counter(OPAQUE_COUNTERS[direction], end - wrong.offset)
             out.append(Undecodable(direction, at, wrong.offset, wrong.expected, wrong.got))
             self._silence_direction(side)
 

@@ -114,8 +114,8 @@ def test_pages() -> None:
     assert [pages.make_page(path)[0] for path in ("/healthz", "/readyz", "/metrics", "/")] == [200, 503, 503, 404]
     pages.metrics, pages.lacking = b"a 1\n", ""
     assert [pages.make_page(path)[0] for path in ("/healthz?x=1", "/readyz", "/metrics")] == [200, 200, 200]
-    pages.lacking = "7 bytes were relayed but not captured"
-    assert pages.make_page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were relayed but not captured\n")
+    pages.lacking = "7 bytes were not captured"
+    assert pages.make_page("/readyz") == (503, "text/plain; charset=utf-8", b"7 bytes were not captured\n")
 
 
 def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,9 +131,9 @@ def test_recorder_lag_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             monkeypatch.setattr(recording, "read_session", lambda _, running=running: running)
             assert session.measure_lag() == behind
         assert session.capture_gaps() == ""
-        lossy = msgspec.structs.replace(row, how="", complete="", lost=7)
+        lossy = msgspec.structs.replace(row, how="", complete="7 bytes were not captured", lost=7)
         monkeypatch.setattr(recording, "read_session", lambda _: lossy)
-        assert session.capture_gaps() == "7 bytes were relayed but not captured"
+        assert session.capture_gaps() == "7 bytes were not captured"
 
 
 def test_a_stuck_recorder_is_not_ready() -> None:

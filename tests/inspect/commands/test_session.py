@@ -118,11 +118,11 @@ def test_a_session_without_an_end_is_marked(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv(file_layout.STATE_VARIABLE, str(tmp_path))
     assert session_line(session_of("u")).endswith("  ended abruptly")
     folder = file_layout.create_journal(file_layout.SessionFile(str(tmp_path / "r.db"), os.getpid(), STARTED, uuid="u"))
-    assert session_line(session_of("u")).endswith("(being recorded)")
+    assert session_line(session_of("u")).endswith("  being recorded")
     recorder = file_layout.lock_recorder(folder.path)
     folder.release_locks()
     assert recorder is not None
-    assert session_line(session_of("u")).endswith("(being recorded)")
+    assert session_line(session_of("u")).endswith("  being recorded")
     os.close(recorder)
     assert session_line(session_of("u")).endswith("not recorded to the end; finish with: a2a-inspect recover")
     assert session_line(session_of("other")).endswith("  ended abruptly")

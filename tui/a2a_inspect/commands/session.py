@@ -45,12 +45,13 @@ def member_lines(several: MultiReader) -> Iterator[str]:
 
 
 def _completeness_words(session: SessionRow) -> str:
-    if not session.how:
-        return _unended_words(session)
-    return "capture complete" if session.complete == "complete" else f"INCOMPLETE: {make_visible(session.complete)}"
+    if not session.complete:
+        return unended_words(session)
+    words = f"INCOMPLETE: {session.missing_text}" if session.missing_text else "capture complete"
+    return make_visible("; ".join(filter(None, (words, session.choice_text))))
 
 
-def _unended_words(session: SessionRow) -> str:
+def unended_words(session: SessionRow) -> str:
     """Return the state of a session without an end, which depends on whether its journal still exists."""
     try:
         left = {leftover.session.uuid for leftover in file_layout.find_leftovers()}
@@ -61,7 +62,7 @@ def _unended_words(session: SessionRow) -> str:
     if uuid in left:
         return "not recorded to the end; finish with: a2a-inspect recover"
     if uuid in known:
-        return f"(being recorded{lag_words(session)})"
+        return f"being recorded{lag_words(session)}"
     return "ended abruptly"
 
 

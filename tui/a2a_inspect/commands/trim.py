@@ -13,12 +13,13 @@ from a2a_inspect.data.redacted_view import RedactionOptions, open_redacted_view
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
 from a2a_proxy.present.output import print_json, print_line
+from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.cassette.exporter import Selection
 from a2a_proxy.recording.cassette.file import check_replaceable, open_recording_or_cassette, write_cassette
 from a2a_proxy.recording.query.sql import Rows
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import SELECTION_PREFIX, Counts, label_place, split_key
+from a2a_proxy.recording.read.rows import Counts, label_place, split_key
 from a2a_proxy.recording.tools.trim import needed_calls
 
 
@@ -55,7 +56,7 @@ def trim_to_cassette(recording: Recording, options: TrimOptions) -> None:
     selection_words = " ".join((*options.words, options.where)).strip()
     keys = chosen | besides.keys() if selection_words else None
     with open_redacted_view(recording, keys, options.redaction) as (clean, kept_keys):
-        remark = f"{SELECTION_PREFIX}{options.redaction.redact_choice(selection_words)} and what that needs"
+        remark = f"{CHOICE_PREFIX}{options.redaction.redact_choice(selection_words)} and what that needs"
         selection = Selection(clean, kept_keys, remark) if kept_keys is not None else None
         write_cassette(clean, options.target, selection=selection, overwrite=options.overwrite)
     with open_recording_or_cassette(options.target) as trimmed:

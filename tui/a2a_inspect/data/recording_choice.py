@@ -12,7 +12,7 @@ import click
 
 from a2a_inspect.data.references import is_recording_word, parse_reference
 from a2a_proxy.capture import file_layout
-from a2a_proxy.cli.errors import UserError, filter_error, state_directory_errors
+from a2a_proxy.cli.errors import UserError, filter_error, print_error, state_directory_errors
 from a2a_proxy.cli.unfinished import await_recorders
 from a2a_proxy.present.output import print_note
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
@@ -25,6 +25,8 @@ from a2a_proxy.recording.store.corruption_guard import guard_corruption
 
 NO_WAIT = "a2a_inspect.no_wait"
 """Key in the click context that is set if the user typed `--no-wait`."""
+EXIT_INCOMPLETE = 3
+"""Exit code of an incomplete capture, and of a recording without a session."""
 STDOUT = Path("-")
 """Path that stands for standard output."""
 
@@ -77,6 +79,7 @@ def open_recording(path: Path | None) -> Iterator[Recording]:
         open_recording_or_cassette(_wait_until_recorded(path)) as recording,
         guard_corruption(recording),
     ):
+        _check_end(recording)
         yield recording
 
 
@@ -94,7 +97,29 @@ def open_recordings(paths: Sequence[Path], *, settled: bool = True) -> Iterator[
     ):
         for member in several.members:
             all_of_them.enter_context(guard_corruption(member.recording))
+            _check_end(member.recording)
         yield several
+
+
+def _check_end(recording: Recording) -> None:
+    """Report a recording that lacks its end, and what to copy with it: the rest was in a write-ahead log.
+
+    Raises:
+        UserError: it has no session at all.
+    """
+    name = Path(recording.path).name
+    sessions = recording.read_sessions()
+    if not recording.lacks_log or (sessions and all(row.complete for row in sessions)):
+        return
+    if file_layout.find_unfinished(Path(recording.path)):
+        return
+    hint = (
+        f"if it was copied while it was being recorded: copy {name}, {name}-wal and {name}-shm together, or end the "
+        "proxy before you copy it"
+    )
+    if not sessions:
+        raise UserError(f"{recording.path} is not a whole recording: it has no session", hint, EXIT_INCOMPLETE)
+    print_error("a2a-inspect", f"{recording.path} is not a whole recording: a session has no end", hint)
 
 
 @contextlib.contextmanager

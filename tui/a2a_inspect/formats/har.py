@@ -9,6 +9,7 @@ from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har_entry import format_time, har_entry
 from a2a_proxy import __version__
 from a2a_proxy.present import text
+from a2a_proxy.protocol.completeness import UNENDED
 from a2a_proxy.protocol.text import strict_json
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
@@ -45,7 +46,7 @@ def _session_page(row: SessionRow) -> dict[str, Any]:
         "id": page_id(row.id),
         "title": ", ".join(text.session_routes(row.facts)) or f"session {row.id}",
         "pageTimings": {"onContentLoad": -1, "onLoad": -1},
-        "comment": row.complete or "still being recorded",
+        "comment": row.complete or UNENDED,
     }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from a2a_inspect.formats.chosen import ExportSelection
+from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.recording.cassette.exporter import Exporter, Selection
-from a2a_proxy.recording.read.rows import SELECTION_PREFIX
 
 
 def write_jsonl(source: ExportSelection, stream: BinaryIO) -> None:
     """Write the selection; if exchanges were selected, the sessions name the selection. Raises RecordingError."""
     recording, keys = source.recording, source.keys
-    selection = None if keys is None else Selection(recording, keys, f"{SELECTION_PREFIX}{source.description}")
+    selection = None if keys is None else Selection(recording, keys, f"{CHOICE_PREFIX}{source.description}")
     Exporter(recording, recording.read_sessions(), stream, selection=selection).run()

@@ -77,15 +77,15 @@ def _write_draft(source: ImportSource, draft: Path, options: ImportOptions) -> R
     )
     writer = Writer(draft, facts)
     try:
-        session, lost = _write_records(source, writer, redactor)
+        session = _write_records(source, writer, redactor)
     finally:
         writer.close()
     _check_has_calls(draft)
-    return summarize_session(draft, session, lost=lost, clean=True)
+    return summarize_session(draft, session)
 
 
-def _write_records(source: ImportSource, writer: Writer, redactor: Redactor) -> tuple[int, int]:
-    """Write all records; return the number of the session and of lost bytes."""
+def _write_records(source: ImportSource, writer: Writer, redactor: Redactor) -> int:
+    """Write all records; return the number of the session."""
     observer = Observer(redactor)
     observations: list[Observation] = []
     session, at = writer.session, source.started
@@ -102,8 +102,9 @@ def _write_records(source: ImportSource, writer: Writer, redactor: Redactor) -> 
     observer.feed(Chunk(0, ChunkKind.END, Direction.TO_AGENT, at), observations)
     _write_batch(writer, observer, observations)
     lost = observer.lost
-    writer.finish(at, complete=f"{lost} bytes are not in the imported file" if lost else "complete", lost=lost)
-    return session, lost
+    reasons = [f"{lost} bytes are not in the imported file"] if lost else []
+    writer.finish(at, complete=observer.gaps.describe(*reasons), lost=lost)
+    return session
 
 
 def _write_batch(writer: Writer, observer: Observer, observations: list[Observation]) -> None:

@@ -76,7 +76,7 @@ class SummaryLine(Widget):
 
 def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
     """Return whether the capture is complete, in words, and whether nothing is known to be missing."""
-    missing = [session.complete for session in now.sessions if session.complete not in ("", "complete")]
+    missing = [session.missing_text for session in now.sessions if session.complete and session.missing_text]
     if missing:
         return f"INCOMPLETE: {make_visible(missing[-1])}", False
     if now.lag:

@@ -265,7 +265,7 @@ def compare_drive(
         plan.skipped,
         (*result.notes, *_note_labels(plan, options)),
         str(options.record) if options.record is not None else "",
-        session.complete if session.complete != "complete" else "",
+        session.missing_text,
     )
 
 

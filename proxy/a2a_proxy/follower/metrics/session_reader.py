@@ -131,7 +131,7 @@ class MetricsSession:
         row = self._recording.read_session(self._id)
         if row is None:
             return "the session is gone from the recording"
-        return f"{row.lost} bytes were relayed but not captured" if row.lost else row.missing_text
+        return row.missing_text if row.complete else ""
 
     def _call_labels(self, number: int) -> CallLabels:
         """Return the labels of a call; its operation may have been unknown when it began."""

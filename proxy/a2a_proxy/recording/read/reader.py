@@ -54,7 +54,7 @@ class Recording:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         finished = not has_log(path)
         self._attach_file(os.fspath(path), open_readable(path))
-        self._leaves_log = finished
+        self.lacks_log = finished
 
     @classmethod
     def from_connection(cls, db: sqlite3.Connection, name: str) -> Recording:
@@ -65,8 +65,8 @@ class Recording:
 
     def _attach_file(self, path: str, db: sqlite3.Connection) -> None:
         self.path = path
-        self._leaves_log = False
-        """Whether the file had no write-ahead log before it was opened."""
+        self.lacks_log = False
+        """Whether it is a file that had no write-ahead log before it was opened."""
         self.db = db
         """For the caller's own queries. The functions of `recording.store.sql_functions` are registered."""
         self._pages = PagedQuery(db, path)
@@ -78,7 +78,7 @@ class Recording:
     def close(self) -> None:
         """Close the file and remove the write-ahead log if this reader created it."""
         self.db.close()
-        if self._leaves_log:
+        if self.lacks_log:
             remove_empty_log(self.path)
 
     def __enter__(self) -> Recording:

@@ -10,6 +10,7 @@ from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
+from a2a_proxy.protocol.completeness import UNENDED, split_completeness
 from a2a_proxy.recording.store.schema import SESSION_SHIFT
 
 
@@ -38,10 +39,6 @@ class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Faults that the proxy made on purpose, as the user wrote them."""
 
 
-SELECTION_PREFIX = "only "
-"""Prefix of `SessionRow.complete`, or of its part after `; `, if a person selected the calls in this recording."""
-
-
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     """One session as stored in the file."""
 
@@ -52,7 +49,7 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
     how: str = ""
     """`clean` or `unclean`; empty while it runs, or if unknown."""
     complete: str = ""
-    """`complete`, or a description of what is missing; empty while it runs."""
+    """The text of `completeness.CaptureGaps.describe`; empty while it runs."""
     lost: int = 0
     """Bytes that were relayed but not captured."""
     edits: int = 0
@@ -63,10 +60,13 @@ class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def missing_text(self) -> str:
-        """Description of what the capture lacks. Calls that were left out on purpose do not count."""
-        if self.complete == "complete" or self.complete.startswith(SELECTION_PREFIX):
-            return ""
-        return self.complete.partition(f"; {SELECTION_PREFIX}")[0]
+        """What the capture lacks, in words; empty if it is complete."""
+        return split_completeness(self.complete)[0] if self.complete else UNENDED
+
+    @property
+    def choice_text(self) -> str:
+        """What a person left out of the capture or of this file, in words; empty if nothing."""
+        return split_completeness(self.complete)[1]
 
 
 class ConnectionRow(msgspec.Struct, frozen=True):

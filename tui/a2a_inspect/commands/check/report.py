@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from a2a_inspect.commands.check.suppressions import Suppression
-from a2a_inspect.commands.session import evidence_words, finding_section, lag_words
+from a2a_inspect.commands.session import evidence_words, finding_section, unended_words
 from a2a_inspect.data.generation_gaps import operation_of
 from a2a_proxy.cards.verify import CardVerifier
 from a2a_proxy.cli.errors import UserError
@@ -174,7 +174,8 @@ def check_recording(
         size = counts.exchanges, counts.frames
         began = session.facts.started
         notes = [f"card {place}: {make_visible(words)}" for words, place in cards.lines.items()] if cards else []
-        reason = _incomplete_reason(session)
+        notes += [session.choice_text] if session.choice_text else []
+        reason = session.missing_text if session.complete else unended_words(session)
         yield CheckedSession(str(path), session.id, *size, reason, found, sorted(quiet), began, notes=notes)
 
 
@@ -219,9 +220,3 @@ def _events_elsewhere(recording: Recording, session: int, task: Task, exchange: 
 def _finding_operation(recording: Recording, session: SessionRow, finding: Finding) -> str:
     row = recording.read_exchange(make_key(session.id, finding.exchange)) if finding.exchange else None
     return row.exchange.operation if row is not None else ""
-
-
-def _incomplete_reason(session: SessionRow) -> str:
-    if not session.complete:
-        return f"it is still being recorded{lag_words(session)}"
-    return "" if session.complete == "complete" else session.complete

@@ -11,9 +11,6 @@ from a2a_inspect.commands.filters import print_no_match
 from a2a_inspect.data import recording_choice
 from a2a_proxy.recording.query.sql import Rows
 
-EXIT_INCOMPLETE = 3
-"""Exit code of an incomplete capture."""
-
 
 class CheckOptions(ReportOptions, kw_only=True):
     """Options of the check command."""
@@ -44,4 +41,4 @@ def run_check(paths: tuple[Path | None, ...], options: CheckOptions, today: date
         print_no_match(options.where)
     code = output.print_report()
     incomplete = any(one.incomplete_reason for one in output.report.sessions)
-    return EXIT_INCOMPLETE if not code and incomplete and not options.allow_incomplete else code
+    return recording_choice.EXIT_INCOMPLETE if not code and incomplete and not options.allow_incomplete else code

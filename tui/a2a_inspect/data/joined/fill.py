@@ -12,6 +12,7 @@ import sys
 import time
 from pathlib import Path
 
+from a2a_proxy.protocol.completeness import COMPLETE
 from a2a_proxy.recording.cassette.file import open_recording_or_cassette
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.joined.joiner import Joiner
@@ -81,8 +82,9 @@ class JoinProcess:
 
 
 def _joined_completeness(sessions: list[SessionRow]) -> str:
-    """Return `complete`, or the first reason why a session is incomplete."""
-    return next((row.complete for row in sessions if row.complete != "complete"), "complete")
+    """Return `complete`, or the text of the first session that lacks something, else of one with a choice."""
+    missing = [row.complete for row in sessions if row.missing_text]
+    return next(iter(missing + [row.complete for row in sessions if row.choice_text]), COMPLETE)
 
 
 def main(arguments: list[str]) -> int:

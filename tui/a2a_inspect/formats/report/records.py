@@ -27,6 +27,7 @@ from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
 from a2a_proxy.present import generations, text
 from a2a_proxy.present.objects import exchange_object
+from a2a_proxy.protocol.completeness import COMPLETE
 from a2a_proxy.protocol.decoded import readable_payload
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, TaskRow
@@ -48,7 +49,7 @@ def session_record(session: SessionRow) -> dict[str, object]:
         "number": session.id,
         "started": text.format_utc(facts.started),
         "ways": text.session_routes(facts),
-        "capture": "complete" if session.complete == "complete" else session.complete or "not ended",
+        "capture": session.missing_text or session.choice_text or COMPLETE,
         "redaction": list(facts.redaction),
     }
 
