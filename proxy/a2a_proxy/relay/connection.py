@@ -8,7 +8,6 @@ edited, an editor (`edits`) is between the two legs; the captured copy still hol
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import ssl
 from collections.abc import Callable
@@ -39,7 +38,6 @@ from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream, explain_ha
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
 
 if TYPE_CHECKING:
-    from a2a_proxy.relay.tls_transport import TlsTransport
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
@@ -170,7 +168,7 @@ class Leg(asyncio.Protocol):
         """Pass on the peer's FIN; the other direction stays open."""
         if not self.fin_received:
             self.fin_received = True
-            self.is_cut = self.tls and cast("TlsTransport", self.transport).is_cut
+            self.is_cut = tcp.is_cut(self.transport)
             if self.is_cut and self.direction is Direction.TO_CLIENT:
                 self.record_chunk(_RESET, _CUT)
             else:  # many clients send no close_notify, and no request ends with the connection
@@ -234,11 +232,7 @@ class Leg(asyncio.Protocol):
         """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be missing."""
         if self.is_alive:
             self.fin_sent = True
-            if cut and self.tls:
-                cast("TlsTransport", self.transport).cut()
-                return
-            with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
-                self.transport.write_eof()  # type: ignore[union-attr]
+            tcp.write_eof(self.transport, cut=cut)  # type: ignore[arg-type]
 
     def leave_unread(self) -> None:
         """Append no bytes of this peer to the journal."""
