@@ -194,6 +194,8 @@ def test_no_redirect_is_followed(play: Play, tmp_path: Path) -> None:
         ("http://127.0.0.1:1/hook", 404),
         ("/KEY/../x", 400),
         ("/KEY/%2e%2e", 400),
+        ("/KEY/..;/x", 400),
+        ("/KEY/%252e%252e/x", 400),
         ("/OTHER", 403),
     ],
 )
