@@ -100,6 +100,7 @@ def expired(ca: trustme.CA) -> trustme.LeafCert:
 
 CERTIFICATES = {
     "wrong host": (lambda ca: ca.issue_cert("other.example"), "is not for localhost", "--upstream-insecure"),
+    "common name only": (lambda ca: ca.issue_cert(common_name="localhost"), "is not for localhost", "subjectAltName"),
     "expired": (expired, "has expired", "--upstream-insecure"),
     "unknown ca": (lambda _: trustme.CA().issue_cert("localhost"), "not trusted on this machine", "--upstream-ca FILE"),
 }
