@@ -1,4 +1,4 @@
-"""A peer that uses OpenSSL as most programs do: blocking, each direction closed by itself."""
+"""Peers that use OpenSSL as most programs do: blocking, each direction closed by itself."""
 
 from __future__ import annotations
 
@@ -117,3 +117,37 @@ def tls_agent(ca: trustme.CA, act: Act) -> Iterator[int]:
         thread.start()
         yield listener.getsockname()[1]
         thread.join(SECONDS)
+
+
+class DemandingAgent:
+    """Asks for a certificate, answers one request with its names, and refuses with an alert, which asyncio does not
+    send."""
+
+    def __init__(self, ca: trustme.CA, newest: ssl.TLSVersion, *alpn: str) -> None:
+        self.context = context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        ca.issue_cert("localhost", "agent.test").configure_cert(context)
+        ca.configure_trust(context)
+        context.maximum_version, context.verify_mode = newest, ssl.CERT_REQUIRED
+        context.set_alpn_protocols(alpn)
+
+    def __enter__(self) -> int:
+        self.server = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.serve)
+        self.thread.start()
+        port: int = self.server.getsockname()[1]
+        return port
+
+    def serve(self) -> None:
+        while True:
+            sock, _ = self.server.accept()
+            if sock.recv(1, socket.MSG_PEEK) == b"":
+                return
+            with sock, contextlib.suppress(OSError), self.context.wrap_socket(sock, server_side=True) as client:
+                client.recv(65536)
+                body = str(client.getpeercert()).encode()
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    def __exit__(self, *_: object) -> None:
+        socket.create_connection(self.server.getsockname()).close()
+        self.thread.join()
+        self.server.close()

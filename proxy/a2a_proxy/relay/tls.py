@@ -29,6 +29,7 @@ _WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
 _UNTRUSTED = (18, 19, 20, 21)
 CLIENT_CERTIFICATE_HINT = "if it asks for a client certificate: --upstream-cert FILE --upstream-key FILE"
 INSECURE_HINT = "to connect without verification: --upstream-insecure"
+PASS_HINT = "to leave it unread: --pass "
 
 
 class CertificateFiles(msgspec.Struct, frozen=True):
@@ -258,7 +259,7 @@ def explain_handshake_error(error: ssl.SSLError, upstream: Upstream, protocols: 
         return TlsError(
             "it does not speak TLS on this port", f"if it speaks plain HTTP: --upstream http://{upstream.address}"
         )
-    if "handshake failure" in reason or "certificate required" in reason or "bad certificate" in reason:
+    if any(each in reason for each in ("handshake failure", "certificate", "unknown ca", "access denied")):
         return TlsError(f"the TLS handshake failed: {reason}", CLIENT_CERTIFICATE_HINT)
     return TlsError(f"the TLS handshake failed: {reason}")
 

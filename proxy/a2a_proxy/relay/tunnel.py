@@ -27,7 +27,7 @@ from a2a_proxy.relay.host_patterns import InterceptPolicy
 from a2a_proxy.relay.problem import Problem
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tcp import socket_names
-from a2a_proxy.relay.tls import HTTP1, HTTP2
+from a2a_proxy.relay.tls import HTTP1, HTTP2, PASS_HINT
 from a2a_proxy.wire.client_hello import ClientHello
 from a2a_proxy.wire.detect import MAX_PREFIX, ProtocolKind, detect_protocol
 
@@ -159,7 +159,7 @@ class Tunnel:
             await self._dial(upstream, hello.protocols)
         except DialError as error:
             reason = str(error)
-            hint = "; ".join(filter(None, (error.hint, f"to leave it unread: --pass {name}")))
+            hint = "; ".join(filter(None, (error.hint, f"{PASS_HINT}{name}")))
             self._context.show_note(ConsoleNote(f"no connection to {upstream.text}: {error}", hint, loud=True))
         if reason:
             protocols = tuple(each for each in hello.protocols if each in (HTTP1, HTTP2))
