@@ -30,8 +30,8 @@ from a2a_proxy.relay.connection_editing import (
 from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
-from a2a_proxy.relay.file_limit import SpareFile
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
+from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tls import HTTP1, HTTP2, PASS_HINT, Tls, describe_upstream, explain_handshake_error
@@ -88,7 +88,6 @@ class RelayContext(msgspec.Struct, frozen=True):
     """Whether this process listens on one of the addresses, with this port."""
     process_of: Callable[[str], ClientProcess | None]
     """Returns the process of the client at an address (`host:port`), or None."""
-    spare_file: SpareFile
     proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -755,9 +754,7 @@ class ProxyConnection:
         self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
-        with self.context.spare_file.lend():
-            from a2a_proxy.relay.problem import unreachable
-            from a2a_proxy.relay.refusal import make_refusal
+        from a2a_proxy.relay.refusal import make_refusal
 
         data = b"".join(self._held_data)
         if not self.client.is_alive or not data:

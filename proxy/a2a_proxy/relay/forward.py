@@ -17,6 +17,7 @@ from a2a_proxy.relay.connection_editing import WORK_AT_ONCE, WORK_PER_STEP
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.edits.http1_forward import Http1Forward
 from a2a_proxy.relay.problem import USE_HINT, Problem
+from a2a_proxy.relay.refusal import make_refusal
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.wire.detect import PREFACE
@@ -282,8 +283,6 @@ class ForwardClient(asyncio.Protocol):
 
     def _refuse(self, problem: Problem, begin: bytes) -> None:
         """Answer a client that sent `begin`, in its protocol, and close."""
-        from a2a_proxy.relay.refusal import make_refusal
-
         self._context.show_note(ConsoleNote(problem.detail, problem.hint, loud=True))
         self._end_connection()
         self._responder = make_refusal(begin, problem)

@@ -25,6 +25,7 @@ from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES
 from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.host_patterns import InterceptPolicy
 from a2a_proxy.relay.problem import Problem
+from a2a_proxy.relay.refusal import encode_http1_response
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tcp import socket_names
 from a2a_proxy.relay.tls import HTTP1, HTTP2, PASS_HINT
@@ -216,8 +217,6 @@ class Tunnel:
         await self._hand_over(connection)
 
     async def _answer_problem(self, problem: Problem) -> None:
-        from a2a_proxy.relay.refusal import encode_http1_response
-
         loop = self._context.loop
         await loop.sock_sendall(self._client, encode_http1_response(problem))
         self._client.shutdown(socket.SHUT_WR)
