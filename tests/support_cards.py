@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import aiohttp
 import grpc
 import grpc.aio
+import trustme
 from aiohttp import web
 
 from support_relay import SECONDS, Bench
@@ -20,12 +22,17 @@ Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @contextlib.asynccontextmanager
-async def http_agent(answer: Answer) -> AsyncIterator[int]:
+async def http_agent(answer: Answer, certificate: trustme.LeafCert | None = None) -> AsyncIterator[int]:
+    """Serve over HTTP, or over HTTPS with a certificate."""
+    context = None
+    if certificate is not None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificate.configure_cert(context)
     application = web.Application()
     application.router.add_route("*", "/{path:.*}", answer)
     runner = web.AppRunner(application)
     await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     try:
         yield runner.addresses[0][1]
     finally:

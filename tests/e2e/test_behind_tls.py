@@ -138,7 +138,7 @@ async def run_all(base_url: str, target: str, *extra: str) -> dict[str, list[Tra
 
 
 WRONG = {
-    "other": ("its certificate is not for 127.1", "use the host name in the certificate"),
+    "other": ("its certificate is not for 127.1", "use a host name of its subjectAltName"),
     "expired": ("its certificate has expired", "--upstream-insecure"),
     "self": ("its certificate is self-signed", "--upstream-ca FILE"),
 }

@@ -29,6 +29,7 @@ from a2a_proxy.relay.tls import Trust
 from a2a_proxy.relay.tunnel import Interception
 from a2a_proxy.wire.detect import PREFACE
 from support_relay import SECONDS, ForwardBench, Handler, Story, agent, echo, forwarding, until
+from support_tls_peer import DemandingAgent
 
 Play = Callable[[Story], None]
 GET = b"GET / HTTP/1.1\r\nHost: agent.test\r\n\r\n"
@@ -248,6 +249,29 @@ def test_an_origin_that_cannot_be_verified(
             assert "--upstream-insecure" in note.hint
             assert "to leave it unread: --pass agent.test" in note.hint
         server.close()
+
+    play(story())
+
+
+@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_an_origin_that_asks_for_a_certificate(
+    play: Play, authority: Authority, ca: trustme.CA, editing: EditPolicy, newest: ssl.TLSVersion
+) -> None:
+    """It may refuse before the client has sent a byte, which gets a 502 in words all the same."""
+
+    async def story() -> None:
+        with DemandingAgent(ca, newest, "http/1.1") as port:
+            async with forwarding(editing=editing, interception=intercepting(authority, "private")) as bench:
+                reader, writer = await connect(bench, port, trusting(authority, "http/1.1"))
+                await until(lambda: bool(bench.notes))
+                writer.write(GET)
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 502 ")
+                assert "the TLS handshake failed: " in (await reader.readuntil(b"}")).decode()
+                writer.close()
+                await bench.closed()
+                (note,) = bench.notes
+                assert "--upstream-cert FILE" in note.hint
+                assert "to leave it unread: --pass agent.test" in note.hint
 
     play(story())
 

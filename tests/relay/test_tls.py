@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-import socket
+import json
 import ssl
-import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -17,10 +16,12 @@ import pytest
 import trustme
 
 from a2a_proxy.model.chunk import ChunkKind, Direction
+from a2a_proxy.relay import connection
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import CertificateFiles, Tls, Trust, explain_handshake_error
-from support_relay import SECONDS, Bench, Story, agent, refusing_port, relaying, until
+from support_relay import SECONDS, Bench, Story, agent, refusing_port, relaying
+from support_tls_peer import DemandingAgent
 
 Play = Callable[[Story], None]
 PAST = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
@@ -100,6 +101,7 @@ def expired(ca: trustme.CA) -> trustme.LeafCert:
 
 CERTIFICATES = {
     "wrong host": (lambda ca: ca.issue_cert("other.example"), "is not for localhost", "--upstream-insecure"),
+    "common name only": (lambda ca: ca.issue_cert(common_name="localhost"), "is not for localhost", "subjectAltName"),
     "expired": (expired, "has expired", "--upstream-insecure"),
     "unknown ca": (lambda _: trustme.CA().issue_cert("localhost"), "not trusted on this machine", "--upstream-ca FILE"),
 }
@@ -286,62 +288,69 @@ def test_a_tls_client_of_an_agent_that_is_down(play: Play) -> None:
     play(story())
 
 
-class DemandingAgent:
-    """Asks for a certificate, answers one request with its names, and refuses with an alert, which asyncio does not
-    send."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        self.context = context
-
-    def __enter__(self) -> int:
-        self.server = socket.create_server(("127.0.0.1", 0))
-        self.thread = threading.Thread(target=self.serve)
-        self.thread.start()
-        port: int = self.server.getsockname()[1]
-        return port
-
-    def serve(self) -> None:
-        while True:
-            sock, _ = self.server.accept()
-            if sock.recv(1, socket.MSG_PEEK) == b"":
-                return
-            with sock, contextlib.suppress(OSError), self.context.wrap_socket(sock, server_side=True) as client:
-                client.recv(65536)
-                body = str(client.getpeercert()).encode()
-                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-
-    def __exit__(self, *_: object) -> None:
-        socket.create_connection(self.server.getsockname()).close()
-        self.thread.join()
-        self.server.close()
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 
 
-@pytest.mark.parametrize("newest", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("newest", VERSIONS)
 def test_an_agent_that_asks_for_a_certificate(
     play: Play, ca: trustme.CA, ca_file: Path, tmp_path: Path, newest: ssl.TLSVersion
 ) -> None:
-    """It gets the certificate of --upstream-cert. Without one the user reads of that option, also with TLS 1.3, where
-    the agent refuses only after the handshake."""
+    """It gets the certificate of --upstream-cert. Without one the client gets a 502, and the user reads of that option,
+    also with TLS 1.3, where the agent refuses only after the handshake."""
     ca.issue_cert("client.example").private_key_and_cert_chain_pem.write_to_path(str(tmp_path / "own.pem"))
-    context = server_context(ca.issue_cert("localhost"))
-    context.maximum_version = newest
-    context.load_verify_locations(ca_file)
-    context.verify_mode = ssl.CERT_REQUIRED
 
     async def story() -> None:
-        with DemandingAgent(context) as port:
+        with DemandingAgent(ca, newest) as port:
             own = Trust(ca_file, own=CertificateFiles(tmp_path / "own.pem"))
             async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=own)) as bench:
                 _, body = await ask(bench)
                 assert b"client.example" in body
                 assert bench.notes == []
+            post = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n" + bytes(100000)
+            for request in (GET, post):
+                async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench:
+                    head, body = await ask(bench, request)
+                    assert head.startswith(b"HTTP/1.1 502 ")
+                    await bench.closed()
+                    (shown,) = bench.notes
+                    words = f"localhost:{port}: the TLS handshake failed: "
+                    assert shown.text.startswith(f"no connection to https://{words}")
+                    assert words in json.loads(body)["detail"]
+                    assert "--upstream-cert FILE" in shown.hint
+                    assert shown.loud
+                    assert bench.journal.data(Direction.TO_CLIENT, kind=ChunkKind.OURS) == head + body
+                    assert bench.journal.data(Direction.TO_AGENT) == request
+                    assert "RESET to_client" not in bench.journal.kinds()
+
+    play(story())
+
+
+@pytest.mark.parametrize("newest", VERSIONS)
+async def test_grpc_to_an_agent_that_asks_for_a_certificate(
+    ca: trustme.CA, ca_file: Path, newest: ssl.TLSVersion
+) -> None:
+    with DemandingAgent(ca, newest, "h2") as port:
+        async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench:
+            with pytest.raises(grpc.aio.AioRpcError, match="the TLS handshake failed: ") as caught:
+                await grpc_call(bench.port)
+            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+            assert "--upstream-cert FILE" in bench.notes[0].hint
+
+
+def test_a_long_request_to_an_agent_that_asks_for_a_certificate(
+    play: Play, ca: trustme.CA, ca_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No response can be made without all of its bytes: the client is reset, and the recording has the reason."""
+    monkeypatch.setattr(connection, "MAX_BUFFERED", len(GET) - 1)
+
+    async def story() -> None:
+        with DemandingAgent(ca, ssl.TLSVersion.TLSv1_3) as port:
             async with relaying(f"https://localhost:{port}", editing=EditPolicy(trust=Trust(ca_file))) as bench:
-                with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+                with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
                     await ask(bench)
-                await until(lambda: bool(bench.notes))
-                (shown,) = bench.notes
-                assert shown.text.startswith(f"no connection to https://localhost:{port}: the TLS handshake failed: ")
-                assert "--upstream-cert FILE" in shown.hint
-                assert shown.loud
+                await bench.closed()
+                (cut,) = [c for c in bench.journal.chunks if c.kind is ChunkKind.RESET]
+                assert cut.data.startswith(b"TLS handshake failed: ")
+                assert "--upstream-cert FILE" in bench.notes[0].hint
 
     play(story())

@@ -4,12 +4,9 @@ direction closed by itself."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime
-import socket
-import ssl
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,10 +18,10 @@ from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.relay.client_tls import ClientTls
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.tls import Trust
-from support_relay import SECONDS, Bench, Story, agent, relaying
+from support_relay import Bench, Story, agent, relaying
+from support_tls_peer import Act, Peer, run_client, tls_agent
 
 Play = Callable[[Story], None]
-Act = Callable[["Peer"], None]
 Talk = Callable[[Act, Act], Bench]
 BIG = bytes(range(256)) * 12_000
 """More than fits into the buffers."""
@@ -49,108 +46,6 @@ def ca() -> trustme.CA:
 def editing(ca: trustme.CA, tmp_path: Path) -> EditPolicy:
     ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
     return EditPolicy(cards="never", keep_host=True, trust=Trust(tmp_path / "ca.pem"))
-
-
-class Peer:
-    """One end of a TLS connection. `end` says that no bytes follow, `cut` sends FIN alone."""
-
-    def __init__(self, sock: socket.socket, context: ssl.SSLContext, *, server: bool = False) -> None:
-        self.sock = sock
-        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out, server, None if server else "localhost")
-        self.read_fin = False
-        """Whether the other side has sent FIN."""
-        sock.settimeout(SECONDS)
-        while not self._attempt(self._tls.do_handshake):
-            self._receive()
-        self._flush()
-
-    def _attempt(self, action: Callable[[], object]) -> bool:
-        try:
-            action()
-        except ssl.SSLWantReadError:
-            return False
-        finally:
-            self._flush()
-        return True
-
-    def _flush(self) -> None:
-        if data := self._out.read():
-            self.sock.sendall(data)
-
-    def _receive(self) -> None:
-        data = self.sock.recv(65536)
-        if data:
-            self._in.write(data)
-        else:
-            self.read_fin = True
-            self._in.write_eof()
-
-    def send(self, data: bytes) -> None:
-        for at in range(0, len(data), 16384):
-            self._tls.write(data[at : at + 16384])
-            self._flush()
-
-    def end(self) -> None:
-        self._attempt(self._tls.unwrap)
-        self.sock.shutdown(socket.SHUT_WR)
-
-    def cut(self) -> None:
-        self.sock.shutdown(socket.SHUT_WR)
-
-    def read_some(self) -> None:
-        while not self._attempt(lambda: self._tls.read(65536)):
-            self._receive()
-
-    def read(self) -> tuple[bytes, bool]:
-        """Return all bytes of the other side, and whether they ended with close_notify."""
-        parts = []
-        while True:
-            try:
-                part = self._tls.read(65536)
-            except ssl.SSLWantReadError:
-                self._receive()
-                continue
-            except ssl.SSLZeroReturnError:
-                part = b""
-            except ssl.SSLEOFError:
-                return b"".join(parts), False
-            if not part:
-                return b"".join(parts), True
-            parts.append(part)
-
-    def wait_fin(self) -> None:
-        while not self.read_fin:
-            self._receive()
-
-
-@contextlib.contextmanager
-def tls_agent(ca: trustme.CA, act: Act) -> Iterator[int]:
-    """An agent that handles one connection in a thread."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    ca.issue_cert("localhost").configure_cert(context)
-
-    def run() -> None:
-        sock, _ = listener.accept()
-        with sock:
-            act(Peer(sock, context, server=True))
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=run, daemon=True)
-        thread.start()
-        yield listener.getsockname()[1]
-        thread.join(SECONDS)
-
-
-def run_client(port: int, authority: Authority, act: Act) -> asyncio.Future[None]:
-    """Run a TLS client in a thread."""
-
-    def run() -> None:
-        context = ssl.create_default_context(cadata=authority.certificate_pem.decode())
-        with socket.create_connection(("127.0.0.1", port)) as sock:
-            act(Peer(sock, context))
-
-    return asyncio.ensure_future(asyncio.to_thread(run))
 
 
 @pytest.fixture

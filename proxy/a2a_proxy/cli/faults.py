@@ -19,9 +19,7 @@ def make_fault_plan(texts: Sequence[str]) -> FaultPlan | None:
     from a2a_proxy.faults.live import parse_live_fault
     from a2a_proxy.faults.plan import FaultPlan
     from a2a_proxy.faults.words import FaultError
-    from a2a_proxy.relay import fault_editing
 
-    fault_editing.load_stages()
     try:
         return FaultPlan([parse_live_fault(text) for text in texts])
     except FaultError as wrong:

@@ -15,7 +15,7 @@ from a2a_proxy.model.chunk import CertificateFacts, TlsFacts
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.route import format_address
-from a2a_proxy.relay.tls import HTTP1, HTTP2, describe_handshake
+from a2a_proxy.relay.tls import HTTP1, HTTP2, PASS_HINT, describe_handshake
 from a2a_proxy.relay.tls_transport import TlsTransport
 from a2a_proxy.wire.client_hello import ClientHello, HelloGap
 from a2a_proxy.wire.detect import TLS_BYTE
@@ -137,7 +137,7 @@ class ClientTls:
         """
         accepted = _Accepted()
         try:
-            hint = f"{self._trust_hint}; to leave it unread: --pass {name}"
+            hint = f"{self._trust_hint}; {PASS_HINT}{name}"
             return await self._shake_hands(sock, accepted, begin, hello, name, protocols, hint)
         finally:
             if not accepted.is_adopted:

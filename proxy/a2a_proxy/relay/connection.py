@@ -8,7 +8,6 @@ edited, an editor (`edits`) is between the two legs; the captured copy still hol
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import re
 import ssl
 from collections.abc import Callable
@@ -31,15 +30,14 @@ from a2a_proxy.relay.connection_editing import (
 from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
-from a2a_proxy.relay.file_limit import SpareFile
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
+from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
-from a2a_proxy.relay.tls import HTTP1, HTTP2, Tls, describe_upstream, explain_handshake_error
+from a2a_proxy.relay.tls import HTTP1, HTTP2, PASS_HINT, Tls, describe_upstream, explain_handshake_error
 from a2a_proxy.wire.detect import PREFACE, TLS_BYTE, ProtocolKind
 
 if TYPE_CHECKING:
-    from a2a_proxy.relay.tls_transport import TlsTransport
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
 
 SILENT_CLIENT_SECONDS = 1.0
@@ -54,7 +52,7 @@ cannot be reached."""
 LINGER_SECONDS = 1.0
 """Seconds that a refused client may take to read the response and close."""
 MAX_BUFFERED = 128 * 1024
-"""Bytes of a client that are kept until the agent has proved to speak HTTP/2, and bytes of an agent that are held
+"""Bytes of a client that are kept until the agent has sent the first ones, and bytes of an agent that are held
 until its client sends the first ones."""
 HANDSHAKE_FAILED = "TLS handshake failed: "
 """How the reason of a connection begins that ended in its TLS handshake."""
@@ -90,7 +88,6 @@ class RelayContext(msgspec.Struct, frozen=True):
     """Whether this process listens on one of the addresses, with this port."""
     process_of: Callable[[str], ClientProcess | None]
     """Returns the process of the client at an address (`host:port`), or None."""
-    spare_file: SpareFile
     proxy: UpstreamProxy | None = None
     """Another proxy through which upstreams are dialled."""
 
@@ -170,7 +167,7 @@ class Leg(asyncio.Protocol):
         """Pass on the peer's FIN; the other direction stays open."""
         if not self.fin_received:
             self.fin_received = True
-            self.is_cut = self.tls and cast("TlsTransport", self.transport).is_cut
+            self.is_cut = tcp.is_cut(self.transport)
             if self.is_cut and self.direction is Direction.TO_CLIENT:
                 self.record_chunk(_RESET, _CUT)
             else:  # many clients send no close_notify, and no request ends with the connection
@@ -186,7 +183,7 @@ class Leg(asyncio.Protocol):
             rest = b"" if self.fin_received or self.tls else tcp.read_unread(self.transport)
             if rest:
                 self.data_received(rest)
-            reason = self.connection.explain_tls_error(self, exc) if isinstance(exc, ssl.SSLError) else ""
+            reason = self.connection.on_tls_error(self, exc) if isinstance(exc, ssl.SSLError) else ""
             self.record_chunk(_RESET, (reason or str(exc)).encode(errors="replace"))
         self.connection.on_leg_lost(self)
 
@@ -234,11 +231,7 @@ class Leg(asyncio.Protocol):
         """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be missing."""
         if self.is_alive:
             self.fin_sent = True
-            if cut and self.tls:
-                cast("TlsTransport", self.transport).cut()
-                return
-            with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
-                self.transport.write_eof()  # type: ignore[union-attr]
+            tcp.write_eof(self.transport, cut=cut)  # type: ignore[arg-type]
 
     def leave_unread(self) -> None:
         """Append no bytes of this peer to the journal."""
@@ -299,8 +292,11 @@ class ProxyConnection:
         """The client's first bytes while they do not yet identify its protocol."""
         self._first_agent_data = b""
         """The beginning of HTTP/2 that the agent sent before the client, if an editor must see it."""
-        self._unverified_data: bytearray | None = None
-        """All bytes of the client while the agent has not proved to speak HTTP/2."""
+        self._unanswered_data: bytearray | None = bytearray()
+        """All bytes that were forwarded to the agent while it has sent none; None if they are not kept."""
+        self._later_forwards: tuple[Forward, Forward] = (_discard_data, _discard_data)
+        """How bytes of the client and of the agent are forwarded after the agent's first ones, if the client's are kept
+        until then."""
 
     def leave_unread(self, kind: ProtocolKind) -> None:
         """Record the number of bytes instead of the bytes. Must be called before the client's leg is established."""
@@ -475,11 +471,12 @@ class ProxyConnection:
                 self._editing.forward_to_agent,
                 self._editing.forward_to_client,
             )
-        if http2 and not self.agent.tls and not self.agent.received_bytes:
-            self._unverified_data = bytearray()
-            to_agent, to_client = self.client.forward, self.agent.forward
-            self.client.forward = partial(self._forward_unverified, to_agent)
-            self.agent.forward = partial(self._verify_http2, to_agent, to_client)
+        if (http2 or self.agent.tls) and not self.agent.received_bytes:
+            self._later_forwards = self.client.forward, self.agent.forward
+            self.client.forward = self._forward_unanswered
+            self.agent.forward = partial(self._forward_first_answer, http2 and not self.agent.tls)
+        else:
+            self._unanswered_data = None
         if self._first_agent_data:  # SETTINGS, which the editor must see too
             self._cancel_timer()
             self.record_edits(self.agent.forward(self._first_agent_data))
@@ -590,33 +587,39 @@ class ProxyConnection:
         elif not self.other_leg(side).is_full:
             side.resume_reading()
 
-    # An upstream that does not speak HTTP/2 shows this with its first byte, before the client has sent a request.
+    # An upstream that does not speak HTTP/2 shows this with its first byte, before the client has sent a request. One
+    # that refuses TLS 1.3 for want of a certificate may do so after the client's request. Both clients get a response.
 
-    def _forward_unverified(self, forward: Forward, data: bytes) -> list[EditFact] | None:
-        if self._unverified_data is not None:
-            self._unverified_data += data
-            if len(self._unverified_data) > MAX_BUFFERED:
-                self._unverified_data = None
-        return forward(data)
+    def _forward_unanswered(self, data: bytes) -> list[EditFact] | None:
+        if self._unanswered_data is not None:
+            self._unanswered_data += data
+            if len(self._unanswered_data) > MAX_BUFFERED:
+                self._unanswered_data = None
+        return self._later_forwards[0](data)
 
-    def _verify_http2(self, to_agent: Forward, to_client: Forward, data: bytes) -> list[EditFact] | None:
-        client_data, self._unverified_data = self._unverified_data, None
-        if data[0] and client_data is not None:  # SETTINGS must be first, and its length is below 65,536 bytes
-            self._drop_agent(client_data, data)
-            return None
-        self.client.forward, self.agent.forward = to_agent, to_client
-        return to_client(data)
+    def _forward_first_answer(self, must_be_http2: bool, data: bytes) -> list[EditFact] | None:
+        if must_be_http2 and data[0]:  # SETTINGS must be first, and its length is below 65,536 bytes
+            line = data.partition(b"\n")[0][:60].decode("ascii", "backslashreplace").strip()
+            hint = "if the agent has another port for gRPC, name it with --upstream-grpc"
+            if self._drop_agent(f"it does not speak HTTP/2 without TLS (h2c), its first line is {line!r}; {hint}"):
+                return None
+        self._unanswered_data = None
+        self.client.forward, self.agent.forward = self._later_forwards
+        return self.agent.forward(data)
 
-    def _drop_agent(self, client_data: bytearray, answer: bytes) -> None:
+    def _drop_agent(self, reason: str) -> bool:
+        """Refuse the client in place of an agent to which its bytes were forwarded. Return whether that is possible."""
+        if self._unanswered_data is None or not self.client.is_alive:
+            return False
         self._stop_editing()
         self.agent.stop_recording()
         self.agent.forward = _discard_data
         self.agent.close()
         self.agent = Leg(self, Direction.TO_CLIENT, _discard_data)
-        self._held_data = [bytes(client_data)]
-        line = answer.partition(b"\n")[0][:60].decode("ascii", "backslashreplace").strip()
-        hint = "if the agent has another port for gRPC, name it with --upstream-grpc"
-        self._refuse_client(f"it does not speak HTTP/2 without TLS (h2c), its first line is {line!r}; {hint}")
+        self._held_data = [self._first_bytes + self._unanswered_data]
+        self._first_bytes, self._unanswered_data = b"", None
+        self._refuse_client(reason)
+        return True
 
     # End: the end of one leg is passed on to the other.
 
@@ -653,14 +656,16 @@ class ProxyConnection:
         if self._editing is not None:
             self.record_edits(self._editing.feed_eof(leg.direction))
 
-    def explain_tls_error(self, leg: Leg, error: ssl.SSLError) -> str:
-        """Tell the user why an upstream refused TLS after the handshake, as for a missing certificate with TLS 1.3, and
-        return the reason for the recording; empty for other errors."""
+    def on_tls_error(self, leg: Leg, error: ssl.SSLError) -> str:
+        """Tell the user and the client why an upstream refused TLS after the handshake, as for a missing certificate
+        with TLS 1.3, and return the reason for the recording; empty for other errors."""
         if leg is not self.agent or leg.received_bytes:
             return ""
         reason = explain_handshake_error(error, self._upstream, ())
         text = f"no connection to {self._upstream.text}: {reason}"
-        self.context.show_note(ConsoleNote(text, reason.hint, loud=True))
+        opened = f"{PASS_HINT}{self._upstream.host}" if self._early is not None else ""
+        self.context.show_note(ConsoleNote(text, "; ".join(filter(None, (reason.hint, opened))), loud=True))
+        self._drop_agent(str(reason))
         return f"{HANDSHAKE_FAILED}{str(reason).removeprefix('the TLS handshake failed: ')}"
 
     def record_failed_handshake(self, client: str, listen: str, reason: str) -> None:
@@ -721,10 +726,16 @@ class ProxyConnection:
             self.client.delayed = self.agent.delayed = False
 
     def _forward_unedited(self) -> None:
-        if self.client.forward is not _discard_data and self.agent.transport is not None:
-            self.client.forward = self.agent.transport.write
-        if self.agent.forward is not _discard_data and self.client.transport is not None:
-            self.agent.forward = self.client.transport.write
+        assert self.agent.transport is not None
+        assert self.client.transport is not None
+        to_agent, to_client = self.agent.transport.write, self.client.transport.write
+        if self._unanswered_data is not None:
+            self._later_forwards = to_agent, to_client
+            return
+        if self.client.forward is not _discard_data:
+            self.client.forward = to_agent
+        if self.agent.forward is not _discard_data:
+            self.agent.forward = to_client
 
     # No upstream: report this to the client in its own protocol.
 
@@ -743,9 +754,7 @@ class ProxyConnection:
         self.context.loop.call_soon(self._answer_refused_client)  # the client's bytes are captured first
 
     def _answer_refused_client(self) -> None:
-        with self.context.spare_file.lend():
-            from a2a_proxy.relay.problem import unreachable
-            from a2a_proxy.relay.refusal import make_refusal
+        from a2a_proxy.relay.refusal import make_refusal
 
         data = b"".join(self._held_data)
         if not self.client.is_alive or not data:

@@ -21,6 +21,7 @@ from a2a_proxy.relay.tls import (
     check_agreement,
     explain_handshake_error,
 )
+from a2a_proxy.relay.tls_transport import TlsTransport
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
@@ -169,8 +170,6 @@ async def _connect_tcp(_: Upstream, factory: Factory, target: Target) -> None:
 async def _connect_tls(
     tls: Tls, protocols: tuple[str, ...], upstream: Upstream, factory: Factory, target: Target
 ) -> None:
-    from a2a_proxy.relay.tls_transport import TlsTransport
-
     try:
         upstream.host.encode("idna")  # as the handshake does, but there the error is one of many
         context = await tls.get_context(protocols)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections.abc import Callable
 
 from a2a_proxy.faults.plan import FaultPlan
@@ -11,6 +10,8 @@ from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.connection_editing import ConnectionEditing, WorkQueue, Write, make_editor
 from a2a_proxy.relay.edits.edit import EditFact, EditPlan, Output
 from a2a_proxy.relay.edits.fault_editor import FaultEditor, FaultStage
+from a2a_proxy.relay.edits.http1_faults import Http1Faults
+from a2a_proxy.relay.edits.http2_faults import Http2Faults
 
 
 class FaultEditing(ConnectionEditing):
@@ -39,21 +40,7 @@ class FaultEditing(ConnectionEditing):
         return facts
 
 
-def load_stages() -> None:
-    """Load all that faults need, because the first call would wait for it."""
-    for name in ("http1_faults", "http2_faults"):
-        importlib.import_module(f"a2a_proxy.relay.edits.{name}")
-
-
 def make_fault_editor(http2: bool, plan: EditPlan, faults: FaultPlan) -> FaultEditor:
     """Return the editor for a connection: `http2` says whether it begins with the HTTP/2 preface."""
-    stage: FaultStage
-    if http2:
-        from a2a_proxy.relay.edits.http2_faults import Http2Faults
-
-        stage = Http2Faults(faults)
-    else:
-        from a2a_proxy.relay.edits.http1_faults import Http1Faults
-
-        stage = Http1Faults(faults)
+    stage: FaultStage = Http2Faults(faults) if http2 else Http1Faults(faults)
     return FaultEditor(stage, make_editor(http2, plan) if plan.changes_messages else None)

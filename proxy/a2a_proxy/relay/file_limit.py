@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import resource
-from collections.abc import Iterator
 
 from a2a_proxy.relay.edits.edit import ConsoleNote
 
@@ -31,26 +29,3 @@ def file_limit_note() -> ConsoleNote:
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     text = f"too many open files: the limit is {limit}; new clients wait until other connections close"
     return ConsoleNote(text, HINT, loud=True)
-
-
-class SpareFile:
-    """A descriptor in reserve: modules that answer clients are loaded when the first is needed, also at the limit."""
-
-    def __init__(self) -> None:
-        self._descriptor: int | None = os.open(os.devnull, os.O_RDONLY)
-
-    @contextlib.contextmanager
-    def lend(self) -> Iterator[None]:
-        """Close the descriptor while the block runs, so that the block can open a file."""
-        self.close()
-        try:
-            yield
-        finally:
-            with contextlib.suppress(OSError):  # another thread has taken it
-                self._descriptor = os.open(os.devnull, os.O_RDONLY)
-
-    def close(self) -> None:
-        """Close the descriptor."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None

@@ -17,6 +17,7 @@ from a2a_proxy.relay.connection_editing import WORK_AT_ONCE, WORK_PER_STEP
 from a2a_proxy.relay.edits.edit import ConsoleNote
 from a2a_proxy.relay.edits.http1_forward import Http1Forward
 from a2a_proxy.relay.problem import USE_HINT, Problem
+from a2a_proxy.relay.refusal import make_refusal
 from a2a_proxy.relay.refusal_responder import RefusalResponder
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.wire.detect import PREFACE
@@ -270,11 +271,11 @@ class ForwardClient(asyncio.Protocol):
             else:
                 leg.resume_writing()
 
-    def write_eof(self) -> None:
-        """Send FIN to the client, because the origin sent one."""
+    def write_eof(self, *, cut: bool) -> None:
+        """Send FIN to the client, because the origin sent one; with `cut` its bytes may be missing."""
         assert self._transport is not None
         self._fin_sent = True
-        self._transport.write_eof()
+        tcp.write_eof(self._transport, cut=cut)
         if self._is_waiting:  # reading is paused, so that the client's FIN would not be seen
             self._context.loop.call_soon(self._go_on)
 
@@ -282,8 +283,6 @@ class ForwardClient(asyncio.Protocol):
 
     def _refuse(self, problem: Problem, begin: bytes) -> None:
         """Answer a client that sent `begin`, in its protocol, and close."""
-        from a2a_proxy.relay.refusal import make_refusal
-
         self._context.show_note(ConsoleNote(problem.detail, problem.hint, loud=True))
         self._end_connection()
         self._responder = make_refusal(begin, problem)
@@ -307,7 +306,7 @@ class ForwardClient(asyncio.Protocol):
             self._context.loop.call_later(LINGER_SECONDS, transport.close)
 
 
-class LentTransport(asyncio.Transport):
+class LentTransport(tcp.LegTransport):
     """The client's transport for the time of one connection: its end does not close the client."""
 
     def __init__(self, client: ForwardClient) -> None:
@@ -355,7 +354,16 @@ class LentTransport(asyncio.Transport):
 
     def write_eof(self) -> None:
         """Send FIN to the client after the buffered bytes."""
-        self._client.write_eof()
+        self._client.write_eof(cut=False)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the client's bytes ended cut off."""
+        return tcp.is_cut(self._real)
+
+    def cut(self) -> None:
+        """Send FIN to the client, because the origin's bytes ended cut off."""
+        self._client.write_eof(cut=True)
 
     def close(self) -> None:
         """Close the client's connection, because the origin has closed."""

@@ -14,6 +14,7 @@ import msgspec
 
 from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, host_of_authority, is_local, rewrite_card_urls
 from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote, EditPlan, WebhookUrls
+from a2a_proxy.relay.file_limit import HINT
 from a2a_proxy.relay.route import PortRanges, Route, Upstream, format_address
 from a2a_proxy.relay.tls import Trust
 
@@ -110,7 +111,12 @@ class ListenerState:
 
     def _rewrite_card(self, tls: bool, payload: bytes, form: str, authority: str) -> CardOutcome:
         mode, learn = self._editing.cards, self._authority_of
-        outcome = rewrite_card_urls(payload, form, authority, self.agent, mode, learn, tls=tls)
+        try:
+            outcome = rewrite_card_urls(payload, form, authority, self.agent, mode, learn, tls=tls)
+        except (OSError, ImportError) as error:  # protobuf is loaded for the first card that needs it
+            outcome = CardOutcome(
+                notes=(ConsoleNote(f"an agent card was forwarded unchanged: {error}", HINT, loud=True),)
+            )
         for note in outcome.notes:
             self._show_note(note)
         return outcome

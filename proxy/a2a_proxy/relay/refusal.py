@@ -1,6 +1,7 @@
 """The response to a client whose request is not forwarded, in the client's protocol: bytes in, bytes out.
 
-The response says that the proxy answers, not the agent, and why. Loaded only when it is needed.
+The response says that the proxy answers, not the agent, and why. Loaded when the relay
+accepts connections, and not before, because hpack takes its time.
 """
 
 from __future__ import annotations

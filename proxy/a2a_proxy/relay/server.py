@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import socket
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
@@ -17,7 +18,7 @@ from a2a_proxy.relay.connection import Leg, ProxyConnection, RelayContext
 from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote, WebhookUrls
-from a2a_proxy.relay.file_limit import SpareFile, file_limit_note, is_file_limit
+from a2a_proxy.relay.file_limit import file_limit_note, is_file_limit
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
@@ -107,7 +108,6 @@ class Relay:
         self._forward_clients: set[ForwardClient] = set()
         self._webhooks: WebhookService | None = None
         self._webhook_sockets: list[socket.socket] = []
-        self._spare_file = SpareFile()
         self._connections: set[ProxyConnection] = set()
         self._accept_tasks: set[asyncio.Task[object]] = set()
         self._connection_count = self._bytes_to_agent = self._bytes_to_client = self._accept_errors = 0
@@ -198,6 +198,7 @@ class Relay:
 
     def accept_connections(self, journal: JournalWriterProtocol) -> None:
         """Accept connections and copy their bytes to `journal`. Must be called once, after `bind_listeners`."""
+        self._load_modules()
         loop = asyncio.get_running_loop()
         queue = WorkQueue(loop)
         self._context = RelayContext(
@@ -210,7 +211,6 @@ class Relay:
             self._show_note_once,
             self._is_own,
             self._process_of,
-            self._spare_file,
             self._proxy,
         )
         for listener, sockets in self._sockets:
@@ -220,6 +220,18 @@ class Relay:
                 self._watch_socket(sock, partial(self._begin_forward, listen=listen))
         for sock in self._webhook_sockets:
             self._watch_socket(sock, self._begin_delivery)
+
+    def _load_modules(self) -> None:
+        """Load all modules that connections may need, which is impossible once descriptors have run out."""
+        names = ["refusal", "edits.http1", "edits.http2"]
+        if self._forwards:
+            names += ["forward", "tunnel"]
+        if self._webhooks is not None:
+            names += ["webhooks.delivery", "edits.http1_webhooks", "edits.http2_webhooks"]
+        if self._editing.faults is not None:
+            names.append("fault_editing")
+        for name in names:
+            importlib.import_module(f"a2a_proxy.relay.{name}")
 
     def _accept_from(self, listener: ListenerState, sockets: list[socket.socket]) -> None:
         for sock in sockets:
@@ -355,21 +367,22 @@ class Relay:
 
     async def _accept_forward_client(self, client: socket.socket, listen: Listen) -> None:
         """Find out from the first bytes whether the client wants a tunnel, and begin it or its requests."""
-        from a2a_proxy.relay import forward, tunnel
         from a2a_proxy.relay.first_bytes import peek_bytes
+        from a2a_proxy.relay.forward import ForwardClient
+        from a2a_proxy.relay.tunnel import METHOD, Tunnel, is_other_method
 
         origin = partial(self._open_origin, listen)
         try:
             await self._learn_process(client)
-            while begin := await peek_bytes(client, tunnel.is_other_method, len(tunnel.METHOD), None):
+            while begin := await peek_bytes(client, is_other_method, len(METHOD), None):
                 empty = len(begin) - len(begin.lstrip(b"\r\n"))  # empty lines before a request (RFC 9112 2.2)
                 if not empty:
                     break
                 client.recv(empty)
-            if begin == tunnel.METHOD:
-                await tunnel.Tunnel(client, self._context, origin, self._interception).run()
+            if begin == METHOD:
+                await Tunnel(client, self._context, origin, self._interception).run()
                 return
-            one = forward.ForwardClient(self._context, origin, self._forward_clients.discard)
+            one = ForwardClient(self._context, origin, self._forward_clients.discard)
             self._forward_clients.add(one)
             try:
                 await self._context.loop.connect_accepted_socket(lambda: one, client)
@@ -483,7 +496,6 @@ class Relay:
             for connection in list(self._connections):
                 connection.abort()
             await asyncio.sleep(0)
-        self._spare_file.close()
 
     def _close_quiet_connections(self) -> None:
         now = self._clock()

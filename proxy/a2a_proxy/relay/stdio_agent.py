@@ -78,23 +78,22 @@ class StdioAgent:
 
 
 @contextmanager
-def hold_signals() -> Iterator[Callable[[], None]]:
+def hold_signals() -> Iterator[Callable[..., None]]:
     """Block signals until `next_signal` takes them; unblock them if the body fails.
 
-    Yields the function that the new process must call before it becomes the agent: it ties the agent's life to this
-    process and restores the signal dispositions with which this process was started, which an interpreter changes.
+    Yields the function that the new process must call before it becomes the agent: it ties the agent's life to that of
+    its parent, whose process id is an argument if this process is not the parent, and restores the signal dispositions
+    with which this process was started, which an interpreter changes.
     """
     of_children = signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # if SIGCHLD is ignored, there are no exit codes
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
-    libc, parent = load_libc(), os.getpid()
+    this = os.getpid()
 
-    def prepare() -> None:
-        if libc is not None:
-            libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != parent:  # the relay died before the call of prctl
-                os.kill(os.getpid(), signal.SIGKILL)
+    def prepare(parent: int = this) -> None:
+        if not end_with_parent(signal.SIGKILL, parent):
+            os.kill(os.getpid(), signal.SIGKILL)
         if of_children is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
@@ -104,6 +103,14 @@ def hold_signals() -> Iterator[Callable[[], None]]:
     except BaseException:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         raise
+
+
+def end_with_parent(number: int, parent: int) -> bool:
+    """Let the system send this process a signal when its parent dies (Linux). Return False if it has died already."""
+    libc = load_libc()
+    if libc is not None:
+        libc.prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0)
+    return libc is None or os.getppid() == parent
 
 
 def next_signal() -> tuple[int, bool]:

@@ -1,13 +1,15 @@
-"""Socket operations that asyncio does not offer. Handles single sockets, not connections of two legs."""
+"""Sockets and transports: operations that asyncio does not offer. Handles single ones, not connections of two legs."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import os
 import socket
 import struct
 import termios
+from abc import ABC, abstractmethod
 
 from a2a_proxy.relay.route import format_address
 
@@ -17,6 +19,33 @@ READ_SIZE = 65536
 """Bytes of one read for asyncio's own transports; their default of 256 KiB costs an mmap per read (cpython #85451)."""
 MAX_UNREAD_BYTES = 4 * 1024 * 1024
 """Bytes taken from a broken socket at most."""
+
+
+class LegTransport(asyncio.Transport, ABC):
+    """A transport whose two directions end cleanly or cut off, as those of TLS do: with or without close_notify."""
+
+    @property
+    @abstractmethod
+    def is_cut(self) -> bool:
+        """Whether the peer's bytes ended cut off, so that the last ones may be missing."""
+
+    @abstractmethod
+    def cut(self) -> None:
+        """Send FIN so that the peer reads that bytes may be missing."""
+
+
+def is_cut(transport: asyncio.Transport | None) -> bool:
+    """Return whether the peer's bytes ended cut off; False over plain TCP, where an end does not tell."""
+    return isinstance(transport, LegTransport) and transport.is_cut
+
+
+def write_eof(transport: asyncio.Transport, *, cut: bool = False) -> None:
+    """Send FIN after the buffered bytes; with `cut` a TLS peer reads that bytes may be missing."""
+    with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
+        if cut and isinstance(transport, LegTransport):
+            transport.cut()
+        else:
+            transport.write_eof()
 
 
 def tune_socket(transport: asyncio.Transport) -> None:

@@ -29,6 +29,7 @@ _WRONG_HOST, _EXPIRED, _NOT_YET = (62, 64), 10, 9
 _UNTRUSTED = (18, 19, 20, 21)
 CLIENT_CERTIFICATE_HINT = "if it asks for a client certificate: --upstream-cert FILE --upstream-key FILE"
 INSECURE_HINT = "to connect without verification: --upstream-insecure"
+PASS_HINT = "to leave it unread: --pass "
 
 
 class CertificateFiles(msgspec.Struct, frozen=True):
@@ -89,7 +90,7 @@ class Tls:
             self._contexts[protocol,] = self._make_context((protocol,))
 
     def _make_context(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
-        context = _create_client_context()
+        context = create_client_context()
         if self._trust.ca is not None:
             load_authorities(context, self._trust.ca)
         for path in self._trust.of_clients:
@@ -105,12 +106,18 @@ class Tls:
         return context
 
 
-def _create_client_context() -> ssl.SSLContext:
-    """Raises RouteError if the file of `SSLKEYLOGFILE`, to which Python writes the keys, cannot be written."""
+def create_client_context() -> ssl.SSLContext:
+    """Return a context that verifies servers, with the names of their certificates that RFC 9525 permits: those of
+    subjectAltName, and no common name. All connections to servers over TLS use one.
+
+    Raises RouteError if the file of `SSLKEYLOGFILE`, to which Python writes the keys, cannot be written.
+    """
     try:
-        return ssl.create_default_context()
+        context = ssl.create_default_context()
     except OSError as error:
         raise _key_log_error(error) from None
+    context.hostname_checks_common_name = False
+    return context
 
 
 def log_keys(context: ssl.SSLContext) -> None:
@@ -252,7 +259,7 @@ def explain_handshake_error(error: ssl.SSLError, upstream: Upstream, protocols: 
         return TlsError(
             "it does not speak TLS on this port", f"if it speaks plain HTTP: --upstream http://{upstream.address}"
         )
-    if "handshake failure" in reason or "certificate required" in reason or "bad certificate" in reason:
+    if any(each in reason for each in ("handshake failure", "certificate", "unknown ca", "access denied")):
         return TlsError(f"the TLS handshake failed: {reason}", CLIENT_CERTIFICATE_HINT)
     return TlsError(f"the TLS handshake failed: {reason}")
 
@@ -262,7 +269,7 @@ def _explain_certificate_error(error: ssl.SSLCertVerificationError, upstream: Up
     if code in _WRONG_HOST:
         return TlsError(
             f"its certificate is not for {upstream.host}",
-            f"use the host name in the certificate; {INSECURE_HINT}",
+            f"use a host name of its subjectAltName, where a common name does not count; {INSECURE_HINT}",
         )
     if code in (_EXPIRED, _NOT_YET):
         return TlsError(f"its certificate {'has expired' if code == _EXPIRED else 'is not valid yet'}", INSECURE_HINT)

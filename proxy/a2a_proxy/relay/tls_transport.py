@@ -14,7 +14,7 @@ _RECORD_SIZE = 16384
 """The largest record: one read returns no more."""
 
 
-class TlsTransport(asyncio.Transport, asyncio.Protocol):
+class TlsTransport(tcp.LegTransport, asyncio.Protocol):
     """One TLS connection: the protocol of a plain transport, and the transport of the protocol given to `begin`."""
 
     def __init__(
@@ -24,8 +24,6 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.ssl_object = context.wrap_bio(self._incoming, self._outgoing, server_side, server_hostname)
         """The state of the connection, for facts about it."""
-        self.is_cut = False
-        """Whether the peer's bytes ended without close_notify, so that the last ones may be missing."""
         self._loop = asyncio.get_running_loop()
         self._handshake: asyncio.Future[None] = self._loop.create_future()
         self._is_begun = self._is_established = False
@@ -36,7 +34,9 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         """Bytes received while the protocol reads nothing."""
         self._unsent = bytearray()
         """Bytes written while a renegotiation (TLS 1.2) waits for the peer."""
-        self._plain_ended = self._is_ended = self._end_reported = self._end_sent = self._end_waits = False
+        self._is_cut = self._plain_ended = self._is_ended = self._end_reported = self._end_sent = self._end_waits = (
+            False
+        )
         self._is_lost = False
         self._error: Exception | None = None
 
@@ -93,7 +93,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             if self._is_begun:
                 self._fail(ConnectionResetError("closed during the handshake"))
         elif not self._is_ended:
-            self._is_ended = self.is_cut = True
+            self._is_ended = self._is_cut = True
             self._release()
         return True
 
@@ -246,13 +246,17 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
             self._flush()
             self.cut()
 
+    @property
+    def is_cut(self) -> bool:
+        """Whether the peer's bytes ended without close_notify."""
+        return self._is_cut
+
     def cut(self) -> None:
-        """Send FIN without close_notify, which says that bytes may be missing."""
+        """Send FIN without close_notify."""
         if not self._end_sent:
             self._end_sent = True
             if not self._plain.is_closing():
-                with contextlib.suppress(OSError):  # asyncio's transport raises it if the peer has reset the connection
-                    self._plain.write_eof()
+                tcp.write_eof(self._plain)
 
     def close(self) -> None:
         """End the connection after the buffered bytes are sent."""

@@ -25,9 +25,10 @@ from a2a_proxy.relay.edits.http1_scan import MAX_HEAD_BYTES
 from a2a_proxy.relay.first_bytes import peek_bytes, peek_hello
 from a2a_proxy.relay.host_patterns import InterceptPolicy
 from a2a_proxy.relay.problem import Problem
+from a2a_proxy.relay.refusal import encode_http1_response
 from a2a_proxy.relay.route import Upstream
 from a2a_proxy.relay.tcp import socket_names
-from a2a_proxy.relay.tls import HTTP1, HTTP2
+from a2a_proxy.relay.tls import HTTP1, HTTP2, PASS_HINT
 from a2a_proxy.wire.client_hello import ClientHello
 from a2a_proxy.wire.detect import MAX_PREFIX, ProtocolKind, detect_protocol
 
@@ -159,7 +160,7 @@ class Tunnel:
             await self._dial(upstream, hello.protocols)
         except DialError as error:
             reason = str(error)
-            hint = "; ".join(filter(None, (error.hint, f"to leave it unread: --pass {name}")))
+            hint = "; ".join(filter(None, (error.hint, f"{PASS_HINT}{name}")))
             self._context.show_note(ConsoleNote(f"no connection to {upstream.text}: {error}", hint, loud=True))
         if reason:
             protocols = tuple(each for each in hello.protocols if each in (HTTP1, HTTP2))
@@ -216,8 +217,6 @@ class Tunnel:
         await self._hand_over(connection)
 
     async def _answer_problem(self, problem: Problem) -> None:
-        from a2a_proxy.relay.refusal import encode_http1_response
-
         loop = self._context.loop
         await loop.sock_sendall(self._client, encode_http1_response(problem))
         self._client.shutdown(socket.SHUT_WR)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 import trustme
@@ -13,8 +11,10 @@ from aiohttp import web
 
 from a2a_proxy.cli.card import fetch
 from a2a_proxy.cli.card.fetch import fetch_card, printable_url
+from a2a_proxy.cli.card.probe import Verdict, probe_interfaces
 from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.rules.examples.objects import card
 from support_cards import PATH, Answer, http_agent
 
 OLD_PATH = "/.well-known/agent.json"
@@ -218,26 +218,30 @@ def test_printable_url(url: str, printed: str) -> None:
     assert printable_url(url) == printed
 
 
-@asynccontextmanager
-async def tls_agent() -> AsyncIterator[int]:
-    """Its certificate is for 127.0.0.1, from a CA that nothing trusts."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
-    application = web.Application()
-    runner = web.AppRunner(application)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
-    try:
-        yield runner.addresses[0][1]
-    finally:
-        await runner.cleanup()
-
-
 async def test_an_untrusted_certificate() -> None:
-    async with tls_agent() as port:
+    async with http_agent(serve(), trustme.CA().issue_cert("127.0.0.1")) as port:
         with pytest.raises(UserError, match="certificate is not accepted: unable to get local issuer") as wrong:
             await fetch_card(f"https://127.0.0.1:{port}")
     assert "SSL_CERT_FILE" in wrong.value.hint
+
+
+async def test_a_certificate_with_a_common_name_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It names no host, although its CA is trusted."""
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    async with http_agent(serve(), ca.issue_cert("localhost")) as port:
+        with pytest.raises(UserError, match="no agent card: 404"):
+            await fetch_card(f"https://localhost:{port}")
+    async with http_agent(serve(), ca.issue_cert(common_name="localhost")) as port:
+        url = f"https://localhost:{port}"
+        with pytest.raises(UserError, match="certificate is not accepted: hostname mismatch"):
+            await fetch_card(url)
+        (found,) = await probe_interfaces(card(supportedInterfaces=[{"url": url, "protocolBinding": "JSONRPC"}]))
+        assert (found.verdict, found.words.partition(", ")[0]) == (
+            Verdict.FAILS,
+            "its certificate is not accepted: hostname mismatch",
+        )
 
 
 async def test_tls_to_a_plain_port() -> None:

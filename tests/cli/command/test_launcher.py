@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from a2a_proxy.cli.command.launcher import EXIT_NOT_FOUND, EXIT_NOT_RUN, Launcher, command_error
+from a2a_proxy.cli.command.process_table import read_descendants
 from a2a_proxy.cli.errors import EXIT_USAGE, UserError
 
 _LAUNCH = """
@@ -71,6 +75,27 @@ def test_signals_are_not_blocked_in_the_command() -> None:
     """Although they are in this process."""
     (line, end) = launch("start", "sh", "-c", "grep SigBlk /proc/self/status")
     assert (line.split()[1].strip("0"), end) == ("", "ended 0")
+
+
+_TREE = "sleep 60 & setsid sleep 60 & (sleep 60 &); pwd; wait"
+"""A command with a child, a process in a session of its own, and an orphan."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell a process that its parent has died")
+def test_all_processes_of_the_command_end_if_the_proxy_is_killed() -> None:
+    """The guard kills them, and ends; of the guard's end the command learns alone."""
+    line = [sys.executable, "-c", _LAUNCH, "start", "sh", "-c", _TREE]
+    with subprocess.Popen(line, stdout=subprocess.PIPE) as proxy:
+        assert proxy.stdout is not None
+        proxy.stdout.readline()
+        guard, command, *others = [each.pid for each in read_descendants(proxy.pid)[1:]]
+        assert len(others) == 3
+        handles = [os.pidfd_open(pid) for pid in (guard, command, *others)]
+        os.kill(guard, signal.SIGTERM)  # means nothing while the proxy lives
+        proxy.kill()
+        for handle in handles:
+            assert select.select([handle], [], [], 60)[0]
+            os.close(handle)
 
 
 def test_programs_that_cannot_run(tmp_path: Path) -> None:

@@ -88,10 +88,18 @@ def test_calls_past_the_proxy_are_reported(tmp_path: Path, planner: list[str]) -
 
 @pytest.mark.parametrize(
     ("script", "code"),
-    [("exit 0", 0), ("exit 3", 3), ("kill -TERM $$", -15), ("kill -KILL $$", -9), ("kill -9 $PPID", -9)],
+    [
+        ("exit 0", 0),
+        ("exit 3", 3),
+        ("kill -TERM $$", -15),
+        ("kill -KILL $$", -9),
+        ("kill -9 $PPID; exec sleep 60", -9),
+        ("kill -9 $(ps -o ppid= -p $PPID); sleep 60", -9),
+    ],
+    ids=["0", "3", "SIGTERM", "SIGKILL", "SIGKILL for the guard", "SIGKILL for the proxy"],
 )
 def test_the_end_is_that_of_the_command(tmp_path: Path, script: str, code: int) -> None:
-    """A command that kills the proxy dies with it."""
+    """A command that kills the proxy, or the guard, dies with it."""
     ran = run_command(tmp_path, "--", "sh", "-c", f"echo out; echo err >&2; {script}")
     assert (ran.code, ran.out) == (code, "out\n")
     assert "err\n" in ran.err
@@ -223,7 +231,8 @@ def test_a_proxy_of_the_environment_is_named(tmp_path: Path, proxy: str, line: s
 
 
 def test_processes_that_remain_are_named(tmp_path: Path) -> None:
-    """An orphan stays a descendant of the proxy. Until it runs `sleep` it has the shell's name."""
+    """An orphan stays a descendant of the proxy, also after the guard's end. Until it runs `sleep` it has the shell's
+    name."""
     wait = "until ps -o comm= -p $! | grep -q sleep; do :; done"
     ran = run_command(tmp_path, "--", "sh", "-c", f"(sleep 60 >/dev/null 2>&1 & {wait}; echo $!)")
     os.kill(int(ran.out), signal.SIGKILL)
@@ -233,9 +242,10 @@ def test_processes_that_remain_are_named(tmp_path: Path) -> None:
 
 _MASKS = """
 grep SigBlk /proc/self/status
+proxy=$(ps -o ppid= -p $PPID | tr -d ' ')
 for try in $(seq 400); do
-  for pid in $(cat /proc/$PPID/task/*/children); do
-    [ $pid = $$ ] && continue
+  for pid in $(cat /proc/$proxy/task/*/children); do
+    [ $pid = $PPID ] && continue
     tr '\\0' ' ' </proc/$pid/cmdline
     grep SigBlk /proc/$pid/status
   done >masks
@@ -244,8 +254,8 @@ for try in $(seq 400); do
 done
 cat masks
 """
-"""Prints the mask of the command, and those of the proxy's other children once they have unblocked their signals, or
-after 20 s. A shell blocks its own signals for a moment whenever it starts a program."""
+"""Prints the mask of the command, and those of the proxy's children, except for the guard, once they have unblocked
+their signals, or after 20 s. A shell blocks its own signals for a moment whenever it starts a program."""
 
 
 def test_no_process_inherits_the_signal_mask_of_the_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,7 @@ from a2a_proxy.relay.webhooks.registration import Registration
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
 from a2a_proxy.relay.webhooks.service import WebhookService
 from support_relay import Bench, Handler, MemoryJournal, Story, agent, refusing_port, until
+from support_tls_peer import Peer, run_client, tls_agent
 
 Play = Callable[[Story], None]
 GRPC = "application/grpc"
@@ -193,6 +194,8 @@ def test_no_redirect_is_followed(play: Play, tmp_path: Path) -> None:
         ("http://127.0.0.1:1/hook", 404),
         ("/KEY/../x", 400),
         ("/KEY/%2e%2e", 400),
+        ("/KEY/..;/x", 400),
+        ("/KEY/%252e%252e/x", 400),
         ("/OTHER", 403),
     ],
 )
@@ -402,6 +405,50 @@ def test_agent_and_webhook_with_tls(play: Play, tmp_path: Path) -> None:
             assert facts.tls is not None
             assert bench.journal.kinds(2).count("EDIT to_agent") == 2
             assert bench.notes == []
+
+    play(story())
+
+
+@pytest.mark.parametrize("ends", ["agent", "agent without close_notify", "receiver", "receiver without close_notify"])
+def test_the_end_of_a_delivery_over_tls(
+    ends: str, play: Play, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The end of one peer reaches the other with its kind, as on a listener for clients: with or without
+    close_notify."""
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    authority = Authority.create("test", datetime.datetime.now(datetime.UTC))
+    (folder := tmp_path / "webhooks").mkdir()
+    is_clean = "without" not in ends
+    response = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nends with the connection"
+    received: list[bool] = []
+
+    def receive(peer: Peer) -> None:
+        if ends.startswith("agent"):
+            received.append(peer.read()[1])
+        else:
+            peer.read_some()
+        if ends != "agent without close_notify":  # with OpenSSL the receiver cannot write any more
+            peer.send(response)
+        peer.end() if is_clean else peer.cut()
+        peer.wait_fin()
+
+    async def story() -> None:
+        with tls_agent(ca, receive) as receiver:
+            async with webhooks(folder, 1, ClientTls(IssuedContexts(authority)), Trust(tmp_path / "ca.pem")) as bench:
+                key = bench.register(f"https://localhost:{receiver}/hook").key
+
+                def deliver(peer: Peer) -> None:
+                    peer.send(post(f"/{key}"))
+                    if ends.startswith("agent"):
+                        peer.end() if is_clean else peer.cut()
+                    assert peer.read() == (b"" if ends == "agent without close_notify" else response, is_clean)
+
+                async with asyncio.timeout(3):
+                    await run_client(bench.delivery_port, authority, deliver)
+                await bench.closed()
+        assert received == ([is_clean] if ends.startswith("agent") else [])
+        assert not caplog.records
 
     play(story())
 

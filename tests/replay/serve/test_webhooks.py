@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+import trustme
 from aiohttp import web
 
 from a2a_proxy.model.event import TaskState
@@ -17,6 +19,7 @@ from a2a_proxy.replay.core.script import LineKind, RecordedCall, RecordedPush, R
 from a2a_proxy.replay.serve.mock import MockServer
 from a2a_proxy.replay.serve.performance import ReplayReport, WebhookPosted
 from a2a_proxy.replay.serve.webhooks import MAX_TRIES, WebhookSender
+from support_cards import http_agent
 
 START, MS = 1_700_000_000_000_000_000, 1_000_000
 TASK, CONTEXT = "11111111-aaaa-4aaa-8aaa-111111111111", "22222222-bbbb-4bbb-8bbb-222222222222"
@@ -158,3 +161,18 @@ async def test_invalid_webhook_urls_are_reported(url: str) -> None:
     """They are reported and stop nothing."""
     one = await posted(url)
     assert (one.status, bool(one.reason)) == (0, True)
+
+
+async def test_a_certificate_with_a_common_name_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The receiver gets nothing, although its CA is trusted."""
+    ca = trustme.CA()
+    ca.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+
+    async def take(_: web.Request) -> web.Response:
+        return web.Response()
+
+    async with http_agent(take, ca.issue_cert("localhost")) as port:
+        assert (await posted(f"https://localhost:{port}")).status == 200
+    async with http_agent(take, ca.issue_cert(common_name="localhost")) as port:
+        assert "Hostname mismatch" in (await posted(f"https://localhost:{port}")).reason

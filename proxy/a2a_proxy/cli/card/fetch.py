@@ -10,8 +10,9 @@ from yarl import URL
 
 from a2a_proxy import __version__
 from a2a_proxy.cli.card.response import MAX_CARD_BYTES, CardResponse, describe_text
-from a2a_proxy.cli.errors import UserError
+from a2a_proxy.cli.errors import UserError, route_errors
 from a2a_proxy.protocol.bindings.card import WELL_KNOWN_PATHS
+from a2a_proxy.relay.tls import create_client_context
 
 FETCH_SECONDS = 10.0
 """Maximum time for one request with its redirects, seconds."""
@@ -43,11 +44,16 @@ async def fetch_card(address: str) -> list[CardResponse]:
     """
     url = _parse_url(address)
     paths = (url.path,) if url.path not in ("", "/") else WELL_KNOWN_PATHS
-    timeout = aiohttp.ClientTimeout(total=None)
     headers = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": USER_AGENT}
     responses: list[CardResponse] = []
+    with route_errors():
+        connector = aiohttp.TCPConnector(ssl=create_client_context())
     async with aiohttp.ClientSession(
-        timeout=timeout, headers=headers, cookie_jar=aiohttp.DummyCookieJar(), response_class=_Response
+        connector=connector,
+        timeout=aiohttp.ClientTimeout(total=None),
+        headers=headers,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        response_class=_Response,
     ) as http:
         for path in paths:
             responses.append(

@@ -28,6 +28,7 @@ from a2a_proxy.protocol.text import to_one_line
 from a2a_proxy.relay.edits.card import CardUrl
 from a2a_proxy.relay.edits.card_urls import CardAddress, parse_card_url
 from a2a_proxy.relay.route import format_address
+from a2a_proxy.relay.tls import create_client_context
 from a2a_proxy.rules.state.card_declarations import Json, OfferedInterface, read_interfaces
 
 MAX_PROBES = 16
@@ -122,11 +123,12 @@ async def _probe_interface(offer: OfferedInterface, dialect: Dialect) -> tuple[V
 
 async def _call_http(url: str, binding: Binding, dialect: Dialect, request: DriveRequest) -> tuple[Verdict, str]:
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in request.headers}
+    connector = aiohttp.TCPConnector(ssl=create_client_context())
     timeout = aiohttp.ClientTimeout(total=FETCH_SECONDS)
     try:
         target = URL(f"{url.rstrip('/')}{request.target}", encoded=True) if binding is Binding.REST else URL(url)
         async with (
-            aiohttp.ClientSession(timeout=timeout, headers={"User-Agent": USER_AGENT}) as http,
+            aiohttp.ClientSession(connector=connector, timeout=timeout, headers={"User-Agent": USER_AGENT}) as http,
             http.request(
                 request.method, target, data=request.payload or None, headers=headers, allow_redirects=False
             ) as response,

@@ -54,15 +54,15 @@ class BypassWatch:
 
     def __init__(
         self,
-        command: int,
+        guard: int,
         proxy_ports: Collection[int],
         show_line: ShowLine,
         root: int | None = None,
         proc: Path = PROC,
     ) -> None:
-        """Create the watch. `command` is a process id; connections to `proxy_ports` go through the proxy. `root` stands
-        for this process."""
-        self._command = command
+        """Create the watch. `guard` is the process id of the command's parent, which is a child of this process;
+        connections to `proxy_ports` go through the proxy. `root` stands for this process."""
+        self._guard = guard
         self._proxy_ports = frozenset(proxy_ports)
         self._show_line = show_line
         self._root = root or os.getpid()
@@ -73,8 +73,6 @@ class BypassWatch:
         self._connections: set[tuple[Address, Address]] = set()
         """The connections of all processes at the previous look."""
         self._next_read = 0.0
-        self._seen: set[int] = set()
-        """The command's processes at the previous look."""
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="bypass-watch", daemon=True)
 
@@ -123,19 +121,17 @@ class BypassWatch:
         return [f"{read_name(each.pid, self._proc)} (pid {each.pid})" for each in self._read_processes()]
 
     def _read_processes(self) -> list[Process]:
-        """Return the command's processes that run. Ended ones whose parents had ended before are removed."""
+        """Return the command's processes that run. Those that outlive the guard are children of this process."""
         helpers: set[int] = set()
         found = []
         for each in read_descendants(self._root, self._proc)[1:]:
-            adopted = each.parent == self._root and each.pid != self._command
-            if each.parent in helpers or (adopted and is_helper(each.pid, self._root, self._proc)):
+            if each.pid == self._guard:
+                continue
+            is_child = each.parent == self._root
+            if each.parent in helpers or (is_child and is_helper(each.pid, self._root, self._proc)):
                 helpers.add(each.pid)
             elif each.state != _ENDED:
                 found.append(each)
-            elif adopted and each.pid in self._seen:
-                with suppress(ChildProcessError):
-                    os.waitpid(each.pid, os.WNOHANG)
-        self._seen = {each.pid for each in found}
         return found
 
     def _is_past_proxy(self, found: TcpSocket) -> bool:

@@ -1,7 +1,8 @@
 """Start of the command, and the signals that this process passes on to it.
 
 The command must start when the proxy listens, which takes threads, but a process with threads cannot fork safely. So a
-child is forked first, and waits to become the command.
+guard is forked first, and its child waits to become the command. The guard adopts the descendants of the command, ends
+as the command does, and kills them if the proxy is killed.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import NoReturn
 
 import msgspec
@@ -18,11 +20,13 @@ import msgspec
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present.output import print_note
 from a2a_proxy.protocol.text import shell_line
-from a2a_proxy.relay.stdio_agent import hold_signals, load_libc
+from a2a_proxy.relay.stdio_agent import end_with_parent, exit_like, hold_signals, load_libc
 
 EXIT_NOT_FOUND, EXIT_NOT_RUN = 127, 126
 """Exit codes, as a shell uses them."""
 _PR_SET_CHILD_SUBREAPER = 36
+_PROXY_DIED = signal.SIGTERM
+"""What the guard gets when the proxy dies; it is blocked, and means nothing while the proxy lives."""
 _DEFAULT_SIGNALS = ("SIGPIPE", "SIGXFSZ")
 """Signals that the Python interpreter ignores, and a program that it starts must not."""
 _READ_BYTES = 65536
@@ -41,14 +45,14 @@ def command_error(name: str, error: OSError) -> UserError:
 
 
 class Launcher:
-    """A child of this process that becomes the command.
+    """A process that becomes the command, and its parent, the guard, which is a child of this process.
 
-    Standard streams, folder, group and signal dispositions are those that this process was started with. The child is
-    killed if this process dies.
+    Standard streams, folder, group and signal dispositions are those that this process was started with. The command
+    and its descendants are killed if this process dies, and the command alone if the guard dies (Linux).
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        """Fork the child, and block the signals that `next_signal` returns in this process, which has a single thread.
+        """Fork the guard, and block the signals that `next_signal` returns in this process, which has a single thread.
 
         Raises UserError: the command does not exist.
         """
@@ -60,18 +64,20 @@ class Launcher:
         orders, self._orders = os.pipe()
         self._errors, errors = os.pipe()
         with hold_signals() as prepare:
-            self.pid = os.fork()
-            """Process id of the child, and later of the command."""
-            if not self.pid:
-                prepare()
+            this = os.getpid()
+            self.guard = os.fork()
+            """Process id of the guard."""
+            if not self.guard:
                 os.close(self._orders)
-                _become_command(orders, errors)
+                _guard_command(this, prepare, orders, errors)
         os.close(orders)
         os.close(errors)
+        self._pid = int(os.read(self._errors, 16))
+        """Process id of the command."""
         self._code: int | None = None
 
     def start(self, environment: Mapping[str, str]) -> None:
-        """Let the child become the command, with these environment variables.
+        """Let the command begin, with these environment variables.
 
         Raises UserError: the system cannot run the program.
         """
@@ -88,21 +94,21 @@ class Launcher:
             raise command_error(name, OSError(error, os.strerror(error)))
 
     def poll(self) -> int | None:
-        """Return None while the child runs; afterwards its exit code, or minus the number of the signal that killed
+        """Return None while the command runs; afterwards its exit code, or minus the number of the signal that killed
         it."""
         if self._code is None:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            pid, status = os.waitpid(self.guard, os.WNOHANG)
             self._code = os.waitstatus_to_exitcode(status) if pid else None
         return self._code
 
     def send_signal(self, number: int) -> None:
-        """Send the child a signal if it still runs."""
+        """Send the command a signal if it still runs."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+                os.kill(self._pid, number)
 
     def cancel(self) -> None:
-        """End a child that has not become the command."""
+        """End the processes if the command has not begun."""
         if self._orders >= 0:
             os.close(self._orders)
             self._orders = -1
@@ -113,6 +119,40 @@ def adopt_orphans() -> None:
     libc = load_libc()
     if libc is not None:
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _guard_command(proxy: int, prepare: Callable[..., None], orders: int, errors: int) -> NoReturn:
+    """Fork the process that becomes the command, and end as it does. All its descendants are killed if the process
+    `proxy` ends before."""
+    try:
+        from a2a_proxy.cli.command.process_table import read_descendants  # not for a2a-proxy stdio
+
+        adopt_orphans()
+        with suppress(OSError):  # so that `pkill -9 a2a-proxy` spares it
+            Path("/proc/self/comm").write_text("a2a-guard")
+        this, pid = os.getpid(), os.fork()
+        if not pid:
+            prepare(this)
+            _become_command(orders, errors)
+        os.write(errors, str(pid).encode())
+        os.close(orders)
+        os.close(errors)
+        is_alive = end_with_parent(_PROXY_DIED, proxy)
+        while is_alive:
+            ended, status = os.waitpid(-1, os.WNOHANG)
+            if ended == pid:
+                exit_like(os.waitstatus_to_exitcode(status))
+            if not ended:
+                signal.sigwait({signal.SIGCHLD, _PROXY_DIED})
+                is_alive = os.getppid() == proxy
+        while found := read_descendants(this)[1:]:
+            for each in found:
+                with suppress(OSError):  # it has ended, or has become a process of another user
+                    os.kill(each.pid, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(-1, 0)
+    finally:  # nothing of this process may run on in the guard
+        os._exit(EXIT_NOT_RUN)
 
 
 def _become_command(orders: int, errors: int) -> NoReturn:

@@ -160,7 +160,7 @@ class CommandRun:
         self._is_running = True
         self._launcher.start(command_environment(self._environment, addresses[0], self._java))
         ports = {int(address.rpartition(":")[2]) for address in addresses}
-        watch = BypassWatch(self._launcher.pid, ports, self._show_bypass)
+        watch = BypassWatch(self._launcher.guard, ports, self._show_bypass)
         watch.start()
         await self._ended.wait()
         self._is_running = False

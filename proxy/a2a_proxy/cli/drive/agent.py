@@ -56,13 +56,12 @@ async def find_agent(upstream: str, grpc: str, trust: Trust) -> AgentAddress:
     with route_errors():
         main_upstream = Upstream.parse(upstream)
         other = Upstream.parse(grpc) if grpc else None
-        context = await Tls(trust).get_context((HTTP1,)) if main_upstream.tls else None
+        context = await Tls(trust).get_context((HTTP1,))
     for each in filter(None, (main_upstream, other)):
         await _check_connection(each)
     agent = AgentAddress([main_upstream], other, {}, {}, [])
-    connector = aiohttp.TCPConnector(ssl=context if context is not None else True)
     async with aiohttp.ClientSession(
-        connector=connector, timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
+        connector=aiohttp.TCPConnector(ssl=context), timeout=aiohttp.ClientTimeout(total=_CONNECT_SECONDS)
     ) as http:
         for path in WELL_KNOWN_PATHS:
             card = await _fetch_card(http, f"http{'s' if main_upstream.tls else ''}://{main_upstream.address}{path}")

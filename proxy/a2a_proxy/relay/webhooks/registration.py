@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import quote, unquote_to_bytes, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import msgspec
 
@@ -15,6 +15,8 @@ KEY_BYTES = 16
 """Random bytes of a key."""
 LIFETIME_SECONDS = 30 * 24 * 3600
 """Seconds after which a registration is forgotten."""
+MAX_ENCODINGS = 3
+"""Times that a path may be percent-encoded; each takes a pass over it."""
 
 _KEY = re.compile(r"[0-9a-f]{32}")
 _SAFE_PATH, _SAFE_QUERY = "%/:@!$&'()*+,;=~-._", "%/:@!$&'()*+,;=~-._?"
@@ -66,8 +68,14 @@ class Receiver(msgspec.Struct, frozen=True):
 
 
 def has_dot_segments(path: str) -> bool:
-    """Return whether a path has a segment `.` or `..`, in any spelling."""
-    return any(unquote_to_bytes(segment) in (b".", b"..") for segment in re.split(r"[/\\]|%2[fF]|%5[cC]", path))
+    """Return whether a server may read a segment of the path as `.` or `..`: some decode it several times, or ignore
+    parameters (`..;a=b`) and control characters. True for a path that is encoded more than `MAX_ENCODINGS` times."""
+    for _ in range(MAX_ENCODINGS + 1):
+        encoded, path = path, unquote(path, "latin-1")
+        if path == encoded:
+            segments = re.split(r"[/\\]", re.sub(r"[\0-\x20]|;[^/\\]*", "", path))
+            return not {".", ".."}.isdisjoint(segments)
+    return True
 
 
 def is_key(text: str) -> bool:

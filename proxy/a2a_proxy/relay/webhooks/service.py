@@ -13,6 +13,7 @@ from a2a_proxy.relay.tls import Tls
 from a2a_proxy.relay.webhooks.agent_urls import AgentUrls, WebhookAddress, delivery_sources
 from a2a_proxy.relay.webhooks.registration import Receiver
 from a2a_proxy.relay.webhooks.registry import WebhookRegistry
+from a2a_proxy.relay.webhooks.restore import restore_webhook
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
@@ -81,8 +82,6 @@ class WebhookService:
     async def restore_webhooks(self, tls: Tls, proxy: UpstreamProxy | None = None) -> int:
         """Set all configurations back whose requests are known, and return how many requests the agents accepted.
         `proxy` is another proxy through which agents are dialled."""
-        from a2a_proxy.relay.webhooks.restore import restore_webhook
-
         count = 0
         for key in [each.key for each in self.registry.list_live()]:
             if key in self._requests and await restore_webhook(*self._requests[key], tls, proxy):

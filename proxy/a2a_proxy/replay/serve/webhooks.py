@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.relay.tls import create_client_context
 from a2a_proxy.replay.convert.responses import convert_notification
 from a2a_proxy.replay.core.player_io import PlayerSend
 from a2a_proxy.replay.serve.performance import ReportCallback, WebhookPosted
@@ -70,8 +71,10 @@ class WebhookSender:
             return WebhookPosted(url=send.url, status=0, tries=0, reason=why)
         for number in range(1, MAX_TRIES + 1):
             try:
-                session = self._session = self._session or aiohttp.ClientSession(timeout=_TIMEOUT)
-                async with session.post(send.url, json=body, headers=headers, allow_redirects=False) as answer:
+                self._session = self._session or aiohttp.ClientSession(
+                    connector=aiohttp.TCPConnector(ssl=create_client_context()), timeout=_TIMEOUT
+                )
+                async with self._session.post(send.url, json=body, headers=headers, allow_redirects=False) as answer:
                     status, why = answer.status, ""
                 if status < 500:
                     return WebhookPosted(url=send.url, status=status, tries=number)

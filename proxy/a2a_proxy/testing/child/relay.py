@@ -158,9 +158,7 @@ def _make_fault_plan(texts: tuple[str, ...]) -> FaultPlan:
     from a2a_proxy.faults.live import parse_live_fault
     from a2a_proxy.faults.plan import FaultPlan
     from a2a_proxy.faults.words import FaultError
-    from a2a_proxy.relay.fault_editing import load_stages
 
-    load_stages()
     try:
         return FaultPlan([parse_live_fault(text) for text in texts])
     except FaultError as wrong:
