@@ -30,6 +30,8 @@ def show_keys(*, as_toml: bool, as_json: bool) -> None:
         print(
             "\n".join(table_lines(("ACTION", "KEYS", "WHAT"), [(each.id, _key_names(each), each.help) for each in now]))
         )
+        if path is None:
+            return
         found = "" if path.exists() else ", which does not exist; create it from: a2a-inspect keys --print"
         print(f"\nKeys are read from {path}{found}", file=sys.stderr)
 
