@@ -249,6 +249,24 @@ def test_other_files_are_refused_with_a_hint(text: str, message: str, tmp_path: 
     assert "mitmdump" in refused.value.hint
 
 
+@pytest.mark.parametrize("start", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])
+def test_a_time_that_a_recording_cannot_hold_is_refused(start: str, tmp_path: Path) -> None:
+    """Of the call, of the sum of its phases, or of one event."""
+    late, stream = entry(), chromium_stream(EVENT % "true", body=None)
+    late["timings"]["wait"] = 1e300
+    stream["_eventSourceMessages"][0]["time"] = 1e300
+    for each in (entry(start), late, stream):
+        with pytest.raises(UserError, match="a time is before 1970 or after 2262") as refused:
+            open_import(har(tmp_path / "a.har", entry(), each))
+        assert refused.value.hint
+
+
+@pytest.mark.parametrize("start", ["1970-01-01T00:00:00Z", "2262-04-11T23:47:00Z"])
+def test_the_first_and_the_last_time(start: str, tmp_path: Path) -> None:
+    (call,) = imported(har(tmp_path / "a.har", entry(start)), tmp_path / "a.db")
+    assert call.started == parse_time(start) + 5 * MS
+
+
 def test_traffic_without_a2a_leaves_no_recording(tmp_path: Path) -> None:
     call = entry(text="hello")
     call["request"]["postData"]["text"] = "hello"
