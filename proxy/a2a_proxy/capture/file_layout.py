@@ -35,7 +35,7 @@ def state_dir() -> Path:
 
     Raises OSError.
     """
-    return _make_private_folder(_state_path())
+    return make_private_folder(_state_path())
 
 
 def _state_path() -> Path:
@@ -58,12 +58,12 @@ def user_folder(find: Callable[[str], str]) -> Path:
 
 def journals_dir() -> Path:
     """Return the folder with one subfolder per running or left-over session. Raises OSError."""
-    return _make_private_folder(state_dir() / "journals")
+    return make_private_folder(state_dir() / "journals")
 
 
 def recordings_dir() -> Path:
     """Return the folder of recordings made without `--record`. Raises OSError."""
-    return _make_private_folder(state_dir() / "recordings")
+    return make_private_folder(state_dir() / "recordings")
 
 
 def remember_recording(path: Path) -> None:
@@ -90,28 +90,28 @@ def remembered_recording() -> Path | None:
 
 def hooks_dir() -> Path:
     """Return the folder of the hooks' logs. Raises OSError."""
-    return _make_private_folder(state_dir() / "hooks")
+    return make_private_folder(state_dir() / "hooks")
 
 
 def otlp_dir() -> Path:
     """Return the folder that notes which spans a backend has received. Raises OSError."""
-    return _make_private_folder(state_dir() / "otlp")
+    return make_private_folder(state_dir() / "otlp")
 
 
 def authority_dir() -> Path:
     """Return the folder of the authority for TLS. Raises OSError."""
-    return _make_private_folder(state_dir() / "ca")
+    return make_private_folder(state_dir() / "ca")
 
 
 def webhooks_dir() -> Path:
     """Return the folder of registered webhooks. Raises OSError."""
-    return _make_private_folder(state_dir() / "webhooks")
+    return make_private_folder(state_dir() / "webhooks")
 
 
-def _make_private_folder(folder: Path) -> Path:
+def make_private_folder(folder: Path) -> Path:
     """Create the folder, and its parents, readable by the user only whatever the umask is. Raises OSError."""
     if not folder.parent.is_dir():
-        _make_private_folder(folder.parent)
+        make_private_folder(folder.parent)
     folder.mkdir(mode=0o700, exist_ok=True)
     return folder
 
@@ -198,7 +198,7 @@ class JournalFolder:
         """Recreate the folder's files if they were deleted; return False if they were not. Raises OSError."""
         if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
-        _make_private_folder(self.path)
+        make_private_folder(self.path)
         self.release_locks()
         self._lock, self._proxy_lock = _take_lock(self.path / _FOLDER_LOCK), _take_lock(self.path / _PROXY_LOCK)
         write_session(self.path, session)

@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 from a2a_inspect.keys.keymap import CONFIG_VARIABLE, config_file
+from a2a_proxy.capture.file_layout import make_private_folder
 from a2a_proxy.cli.errors import UserError
 
 _COLUMNS = "columns"
@@ -76,7 +77,7 @@ def _write_file(path: Path | None, views: dict[str, str], columns: list[str]) ->
     if columns:
         lines.insert(0, f"{_COLUMNS} = [{', '.join(map(_toml_string, columns))}]\n")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(lines)
