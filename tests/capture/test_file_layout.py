@@ -32,6 +32,35 @@ def test_without_the_variable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     assert tmp_path in file_layout.state_dir().parents
 
 
+@pytest.mark.parametrize("home", ["", "~/.local/state"])
+def test_a_user_without_a_home_directory(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever way platformdirs says so: looking something up finds nothing, and writing is an error."""
+
+    def find(_name: str) -> str:
+        if not home:
+            raise RuntimeError("could not determine the home directory")
+        return home
+
+    monkeypatch.delenv(file_layout.STATE_VARIABLE)
+    monkeypatch.setattr(file_layout, "user_state_dir", find)
+    assert file_layout.find_unfinished() == file_layout.find_journals("u") == []
+    assert file_layout.remembered_recording() is None
+    with pytest.raises(FileNotFoundError, match="no home directory"):
+        file_layout.state_dir()
+
+
+def test_parents_are_private_whatever_the_umask(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(file_layout.STATE_VARIABLE, str(state / "local" / "a2a"))
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    before = os.umask(0)
+    try:
+        file_layout.remember_recording(state / "r.db")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (state, *state.rglob("*"))}
+    assert modes == {"state": 0o700, "local": 0o700, "a2a": 0o700, "last-recording": 0o600}
+
+
 def test_the_key_is_created_once(state: Path) -> None:
     """The key is 32 random bytes, private, and stays."""
     key = file_layout.redaction_key()

@@ -149,3 +149,15 @@ def test_an_invalid_size_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_size("--journal-max", text)
     assert caught.value.hint == "for example: --journal-max 4GiB"
+
+
+@pytest.mark.parametrize(
+    ("reason", "hint"),
+    [
+        ("too many open files", "raise the limit of open files: ulimit -n 65536"),
+        ("file too large", "raise the limit of file sizes: ulimit -f unlimited"),
+        ("no space left on device", "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR"),
+    ],
+)
+def test_the_hint_of_a_loss_names_the_limit(reason: str, hint: str) -> None:
+    assert [note[1] for note in Scene().look(lost=1, reason=reason)] == [hint]

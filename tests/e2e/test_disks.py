@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +17,7 @@ import support_cli
 from a2a_proxy.model.chunk import ChunkKind, Direction
 from a2a_proxy.recording.read.reader import Recording
 from support_cli import Agent, Proxy, call, recorder_of, run, until, until_dead
+from support_environments import fill, obeying, small_disk
 from support_journal import read_all
 from support_kills import kill
 
@@ -60,15 +59,8 @@ def start(tmp_path: Path, agent: Agent) -> Iterator[Start]:
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MiB."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    if (
-        os.geteuid()
-        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(folder)], check=False).returncode
-    ):
-        pytest.skip("may not mount a file system")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with small_disk(tmp_path / "small") as folder:
+        yield folder
 
 
 def calls(recording: Path) -> int:
@@ -131,13 +123,6 @@ def call_until(one: Proxy, address: str, told: str) -> int:
 
     until(said)
     return made
-
-
-def fill(folder: Path) -> None:
-    """Write until the disk is full: the free space may shrink meanwhile."""
-    with contextlib.suppress(OSError), (folder / "filler").open("wb", 0) as filler:
-        while True:
-            filler.write(bytes(4096))
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
@@ -305,13 +290,3 @@ def test_the_folder_of_the_recording_becomes_read_only(start: Start, tmp_path: P
         assert calls(path) == 3
     finally:
         folder.chmod(0o755)
-
-
-def obeying() -> list[str]:
-    """Return a command under which file permissions apply to root too."""
-    if os.geteuid():
-        return []
-    line = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
-    if shutil.which("setpriv") is None or subprocess.run([*line, "true"], check=False).returncode:
-        pytest.skip("root obeys nobody here")
-    return line

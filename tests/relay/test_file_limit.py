@@ -17,9 +17,14 @@ from a2a_proxy.relay.route import Listen, Route, Upstream
 
 RAISING = """
 import os, resource
-from a2a_proxy.relay.file_limit import file_limit_note, is_file_limit, raise_file_limit
+from a2a_proxy.relay.file_limit import file_limit_note, is_file_limit, raise_file_limit, require_file_limit
 
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, 80))
+require_file_limit()
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (80, 80)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, 80))
+require_file_limit()
+assert resource.getrlimit(resource.RLIMIT_NOFILE) == (64, 80)
 raise_file_limit()
 assert resource.getrlimit(resource.RLIMIT_NOFILE) == (80, 80)
 assert "the limit is 80" in file_limit_note().text
@@ -29,6 +34,13 @@ try:
 except OSError as error:
     assert is_file_limit(error)
 assert not is_file_limit(ConnectionRefusedError(111, "refused"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))
+try:
+    require_file_limit()
+except OSError as error:
+    assert is_file_limit(error) and "20, 64 are needed" in str(error)
+else:
+    raise AssertionError
 """
 ACCEPTING = """
 import asyncio, contextlib, os, resource, socket, sys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import sys
@@ -27,7 +28,7 @@ from a2a_inspect.screens.main import MainScreen
 from a2a_inspect.screens.themes import NIGHT, ThemedApp, ThemeMemory, theme_for_console
 from a2a_proxy.capture import file_layout
 from a2a_proxy.cli.end_signals import INTERRUPTED, end_signals
-from a2a_proxy.cli.errors import UserError, state_directory_errors
+from a2a_proxy.cli.errors import UserError
 from a2a_proxy.cli.streams import discard_output
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.errors import RecordingError
@@ -189,7 +190,7 @@ def open_source(path: Path) -> tuple[RecordingSource, Keymap]:
 def read_user_keymap() -> Keymap:
     """Return the keys of the user. Raises UserError if the file of keys is wrong."""
     file = keys_file()
-    if not file.exists():
+    if file is None or not file.exists():
         return {}  # do not import all screens, which checking the keys needs, before the first one is shown
     from a2a_inspect.keys.places import KEY_SCOPES
 
@@ -208,7 +209,8 @@ def run_app(*paths: Path, make_initial_screen: Screen[None] | None = None, is_ch
     if not all(stream and stream.isatty() for stream in streams):
         listing = shell_line("a2a-inspect", "ls", *map(str, paths))
         raise UserError("the screen needs a terminal", f"list the exchanges with: {listing}")
-    with state_directory_errors():
+    memory = ThemeMemory()
+    with contextlib.suppress(OSError):  # a recording can be read without a state directory
         memory = ThemeMemory(file_layout.state_dir() / "theme")
     theme = theme_for_console(Console())
     if len(paths) == 1:

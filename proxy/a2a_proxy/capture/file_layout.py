@@ -6,11 +6,13 @@ Creates folders and small files; reads no traffic.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -33,21 +35,35 @@ def state_dir() -> Path:
 
     Raises OSError.
     """
-    return _make_private_folder(_state_path())
+    return make_private_folder(_state_path())
 
 
 def _state_path() -> Path:
-    return Path(os.environ.get(STATE_VARIABLE) or user_state_dir("a2a-proxy"))
+    return Path(os.environ.get(STATE_VARIABLE) or user_folder(user_state_dir))
+
+
+def user_folder(find: Callable[[str], str]) -> Path:
+    """Return the user's folder of one kind for this program, which may not exist; `find` is a function of platformdirs.
+
+    Raises FileNotFoundError: the user has no home directory, as in a container that runs with an arbitrary user id.
+    """
+    try:
+        folder = Path(find("a2a-proxy"))
+    except RuntimeError:
+        folder = Path()
+    if not folder.is_absolute():  # platformdirs returns a path that begins with "~", or raises the error, by version
+        raise FileNotFoundError(errno.ENOENT, "this user has no home directory")
+    return folder
 
 
 def journals_dir() -> Path:
     """Return the folder with one subfolder per running or left-over session. Raises OSError."""
-    return _make_private_folder(state_dir() / "journals")
+    return make_private_folder(state_dir() / "journals")
 
 
 def recordings_dir() -> Path:
     """Return the folder of recordings made without `--record`. Raises OSError."""
-    return _make_private_folder(state_dir() / "recordings")
+    return make_private_folder(state_dir() / "recordings")
 
 
 def remember_recording(path: Path) -> None:
@@ -56,8 +72,11 @@ def remember_recording(path: Path) -> None:
     Recordings made by tests are not remembered. A state directory that cannot be written changes nothing.
     """
     if "PYTEST_CURRENT_TEST" not in os.environ:
-        with contextlib.suppress(OSError):
-            (state_dir() / _LAST_RECORDING).write_text(str(path.absolute()), "utf-8")
+        with (
+            contextlib.suppress(OSError),
+            open(state_dir() / _LAST_RECORDING, "w", encoding="utf-8", opener=open_private) as file,
+        ):
+            file.write(str(path.absolute()))
 
 
 def remembered_recording() -> Path | None:
@@ -71,27 +90,35 @@ def remembered_recording() -> Path | None:
 
 def hooks_dir() -> Path:
     """Return the folder of the hooks' logs. Raises OSError."""
-    return _make_private_folder(state_dir() / "hooks")
+    return make_private_folder(state_dir() / "hooks")
 
 
 def otlp_dir() -> Path:
     """Return the folder that notes which spans a backend has received. Raises OSError."""
-    return _make_private_folder(state_dir() / "otlp")
+    return make_private_folder(state_dir() / "otlp")
 
 
 def authority_dir() -> Path:
     """Return the folder of the authority for TLS. Raises OSError."""
-    return _make_private_folder(state_dir() / "ca")
+    return make_private_folder(state_dir() / "ca")
 
 
 def webhooks_dir() -> Path:
     """Return the folder of registered webhooks. Raises OSError."""
-    return _make_private_folder(state_dir() / "webhooks")
+    return make_private_folder(state_dir() / "webhooks")
 
 
-def _make_private_folder(folder: Path) -> Path:
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+def make_private_folder(folder: Path) -> Path:
+    """Create the folder, and its parents, readable by the user only whatever the umask is. Raises OSError."""
+    if not folder.parent.is_dir():
+        make_private_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
     return folder
+
+
+def open_private(path: str | os.PathLike[str], flags: int) -> int:
+    """Open a file that is created readable by the user only, whatever the umask is: an `opener`. Raises OSError."""
+    return os.open(path, flags, 0o600)
 
 
 def redaction_key() -> bytes:
@@ -171,7 +198,7 @@ class JournalFolder:
         """Recreate the folder's files if they were deleted; return False if they were not. Raises OSError."""
         if (self.path / _FOLDER_LOCK).exists() and (self.path / "session.json").exists():
             return False
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self.path)
         self.release_locks()
         self._lock, self._proxy_lock = _take_lock(self.path / _FOLDER_LOCK), _take_lock(self.path / _PROXY_LOCK)
         write_session(self.path, session)
@@ -188,7 +215,7 @@ class JournalFolder:
 def write_session(path: Path, session: SessionFile) -> None:
     """Replace the `session.json` of a journal's folder atomically. Raises OSError."""
     fresh = path / "session.json.new"
-    with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with open(fresh, "wb", opener=open_private) as file:
         file.write(name_json.encode_json(session))
     os.replace(fresh, path / "session.json")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from a2a_proxy.capture.file_layout import make_private_folder
 from a2a_proxy.capture.record_format import SEGMENT_HEADER, Position, segment_header, segment_numbers, segment_path
 
 Write = Callable[[int, bytes | memoryview], int]
@@ -182,7 +183,7 @@ class JournalFiles:
 
     def _make_folder(self) -> None:
         """Create the folder, also in the middle of a session, because a user may have deleted it."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(self._folder)
 
     def _rotate_file(self) -> bool:
         try:

@@ -17,6 +17,7 @@ from a2a_proxy.capture.journal import JournalStats
 from a2a_proxy.capture.record_format import SEGMENT_HEADER, Position
 from a2a_proxy.cli.console import Console
 from a2a_proxy.present import text
+from a2a_proxy.system_errors import hint_for_reason
 
 _SLOW = "the disk is too slow"
 _CHECK_INTERVAL_SECONDS = 1.0
@@ -125,4 +126,5 @@ def _loss_hint(why: str) -> str:
         return "allow more: --journal-max SIZE"
     if why == _SLOW:
         return "keep the state on a faster disk: export A2A_PROXY_STATE=DIR"
-    return "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR"
+    hint = "free some space there, or keep the state elsewhere: export A2A_PROXY_STATE=DIR"
+    return hint if "space" in why else hint_for_reason(why, hint)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from a2a_proxy.cli.follower_options import add_follower_options
 from a2a_proxy.cli.help_sections import SectionedGroup
 from a2a_proxy.cli.redaction_options import add_redaction_options
 from a2a_proxy.cli.streams import discard_output, prepare_streams, terminal_gone
+from a2a_proxy.system_errors import hint_for
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -702,10 +704,10 @@ def run_cli(program: str, command: click.Command) -> int:
         gone = terminal_gone(wrong)
         discard_output(sys.stdout)
         if not gone:
-            where = f"cannot use {wrong.filename}" if wrong.filename else "cannot write the output"
-            print_error(
-                program, f"{where}: {(wrong.strerror or str(wrong)).lower()}", "check its disk and its permissions"
-            )
+            where = f"cannot use {wrong.filename}: " if wrong.filename else "cannot write the output: "
+            where = "" if wrong.errno in (errno.EMFILE, errno.ENFILE) else where  # pipes and sockets have no name
+            hint = hint_for(wrong, "check its disk and its permissions")
+            print_error(program, f"{where}{(wrong.strerror or str(wrong)).lower()}", hint)
         code = (code or INTERRUPTED) if gone else EXIT_USAGE
     try:
         sys.stderr.flush()
@@ -729,7 +731,7 @@ def _invoke_command(program: str, command: click.Command) -> int:
         print_error(program, _lower_case_message(mistake.format_message()), f"the options are listed by: {path} --help")
         return EXIT_USAGE
     except UserError as mistake:
-        print_error(program, mistake.message, mistake.hint, mistake.details)
+        print_error(program, mistake.message, hint_for(mistake, mistake.hint), mistake.details)
         return mistake.code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED

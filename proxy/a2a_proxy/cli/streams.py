@@ -1,4 +1,4 @@
-"""Standard output and error that accept every text: no failure without UTF-8 or without a descriptor."""
+"""Standard streams that always work: no failure without UTF-8 or without a descriptor."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ _ERROR_HANDLER_NAME = "a2a_visible"
 
 
 def prepare_streams() -> None:
-    """Prepare the standard streams: characters that their encoding lacks are written as ASCII, and output to a closed
-    stream (`>&-`) is discarded instead of written into the next file that is opened."""
+    """Prepare the standard streams of this process and its children: characters that their encoding lacks are written
+    as ASCII, and a closed stream (`<&-`) becomes the null device, so that no other file or socket gets its number."""
     codecs.register_error(_ERROR_HANDLER_NAME, _replace_characters)
-    for name in ("stdout", "stderr"):
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            nowhere = os.open(os.devnull, os.O_WRONLY)  # gets the lowest free number: 1 or 2
-            setattr(sys, name, os.fdopen(nowhere, "w", encoding="utf-8"))
-        elif isinstance(stream, io.TextIOWrapper):
+            nowhere = os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: 0, 1 or 2
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8"))
+        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=_ERROR_HANDLER_NAME)
 
 

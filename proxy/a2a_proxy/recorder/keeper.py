@@ -173,7 +173,7 @@ class RecorderKeeper(ProcessSupervisor):
 
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
         self._failure = ""
-        with open(self._folder / "recorder.log", "ab", opener=_open_private) as log:
+        with open(self._folder / "recorder.log", "ab", opener=file_layout.open_private) as log:
             return subprocess.Popen(
                 _recorder_command(
                     self._folder, self._wake_read, status_fd, self._patience, urgent=self._is_recorder_urgent()
@@ -244,10 +244,6 @@ def _hash_seed(folder: Path) -> str:
     it."""
     session = file_layout.read_session(folder)
     return str(crc32(session.uuid.encode() if session is not None else b""))
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def _recorder_command(folder: Path, wake_fd: int, status_fd: int, patience: float, *, urgent: bool) -> list[str]:

@@ -59,6 +59,7 @@ from a2a_proxy.recording.errors import PositionConflict, RecordingError
 from a2a_proxy.redaction import Redactor, create_redactor
 from a2a_proxy.redaction.policy import policy_of
 from a2a_proxy.rules.define.other_findings import finding_title
+from a2a_proxy.system_errors import hint_for
 
 _COMMIT_INTERVAL = 100_000_000
 """ns between commits: a viewer sees a frame at most this long after it was relayed."""
@@ -84,9 +85,8 @@ def record_session(
     except OSError as wrong:
         where = f"{wrong.filename}: " if wrong.filename else ""
         reason = (wrong.strerror or str(wrong)).lower()
-        failed = RecorderFailed(
-            f"the journal cannot be used: {where}{reason}", "check the state directory", permanent=False
-        )
+        hint = hint_for(wrong, "check the state directory")
+        failed = RecorderFailed(f"the journal cannot be used: {where}{reason}", hint, permanent=False)
     if failed is not None:
         send_status(failed, time.time_ns())
 

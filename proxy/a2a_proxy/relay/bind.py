@@ -8,6 +8,7 @@ import socket
 from typing import Any
 
 from a2a_proxy.relay.route import Listen, RouteError, format_address
+from a2a_proxy.system_errors import hint_for
 
 BACKLOG = 1024
 _PORT_ATTEMPTS = 16
@@ -72,7 +73,8 @@ def _explain_bind_error(listen: Listen, error: OSError) -> RouteError:
     if error.errno == errno.EACCES:
         return RouteError(f"no permission to listen on port {listen.port}", "choose a port above 1023")
     reason = (error.strerror or str(error)).lower()
-    return RouteError(f"cannot listen on {where}: {reason}", f"to listen on this machine only: --listen :{listen.port}")
+    hint = hint_for(error, f"to listen on this machine only: --listen :{listen.port}")
+    return RouteError(f"cannot listen on {where}: {reason}", hint)
 
 
 def bind_next_port(neighbours: list[socket.socket]) -> list[socket.socket]:

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from a2a_proxy.relay.file_limit import HINT, is_file_limit
 from a2a_proxy.relay.route import RouteError, Upstream
 from a2a_proxy.relay.tls import (
     CLIENT_CERTIFICATE_HINT,
@@ -22,6 +21,7 @@ from a2a_proxy.relay.tls import (
     explain_handshake_error,
 )
 from a2a_proxy.relay.tls_transport import TlsTransport
+from a2a_proxy.system_errors import hint_for
 
 if TYPE_CHECKING:
     from a2a_proxy.relay.upstream_proxy import UpstreamProxy
@@ -206,7 +206,7 @@ async def _resolve_host(loop: asyncio.AbstractEventLoop, upstream: Upstream) -> 
 
 
 def _dial_error(error: Exception) -> DialError:
-    return DialError(_dial_error_reason(error), HINT if is_file_limit(error) else "")
+    return DialError(_dial_error_reason(error), hint_for(error, ""))
 
 
 def _dial_error_reason(error: Exception) -> str:

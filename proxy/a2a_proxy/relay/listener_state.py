@@ -14,9 +14,9 @@ import msgspec
 
 from a2a_proxy.relay.edits.card_urls import AgentAddresses, RewriteMode, host_of_authority, is_local, rewrite_card_urls
 from a2a_proxy.relay.edits.edit import AgentInterface, CardOutcome, ConsoleNote, EditPlan, WebhookUrls
-from a2a_proxy.relay.file_limit import HINT
 from a2a_proxy.relay.route import PortRanges, Route, Upstream, format_address
 from a2a_proxy.relay.tls import Trust
+from a2a_proxy.system_errors import hint_for
 
 if TYPE_CHECKING:
     import asyncio
@@ -115,7 +115,7 @@ class ListenerState:
             outcome = rewrite_card_urls(payload, form, authority, self.agent, mode, learn, tls=tls)
         except (OSError, ImportError) as error:  # protobuf is loaded for the first card that needs it
             outcome = CardOutcome(
-                notes=(ConsoleNote(f"an agent card was forwarded unchanged: {error}", HINT, loud=True),)
+                notes=(ConsoleNote(f"an agent card was forwarded unchanged: {error}", hint_for(error, ""), loud=True),)
             )
         for note in outcome.notes:
             self._show_note(note)

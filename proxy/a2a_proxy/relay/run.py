@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from a2a_proxy.relay.file_limit import require_file_limit
+
 Result = TypeVar("Result")
 
 
@@ -20,6 +22,12 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
 
 
 def run_loop(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run `main` as `asyncio.run` does, on that loop, and return its result."""
+    """Run `main` as `asyncio.run` does, on that loop, and return its result. Raises OSError: too few files may be
+    open."""
+    try:
+        require_file_limit()
+    except OSError:
+        main.close()
+        raise
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(main)

@@ -40,7 +40,6 @@ class StdioAgent:
 
         Raises OSError if the command does not exist or cannot be run.
         """
-        _fill_standard_descriptors()
         inherited = _inherited_descriptors()
         with hold_signals() as prepare:
             stdin, self.stdin = os.pipe()
@@ -183,15 +182,6 @@ def _is_output_joined() -> bool:
     """Return whether stdout and stderr are the same pipe (`2>&1`): two pipes of the relay would mix up their order."""
     out, err = os.fstat(1), os.fstat(2)
     return not stat.S_ISCHR(out.st_mode) and (out.st_dev, out.st_ino) == (err.st_dev, err.st_ino)
-
-
-def _fill_standard_descriptors() -> None:
-    """Open the null device for closed standard descriptors, so that no pipe of the agent gets their numbers."""
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number
 
 
 def _inherited_descriptors() -> list[int]:

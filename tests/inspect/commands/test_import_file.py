@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from support_cli import run_here
+from support_cli import SECONDS, run_here
 from support_packets import make_segments, read_pieces, write_capture
 
 _SAMPLE = Path(__file__).parents[3] / "recordings" / "demo.a2a.jsonl"
@@ -28,6 +30,29 @@ def test_the_output_names_counts_what_is_missing_and_the_next_command(tmp_path: 
     assert done.lines[-1] == f"inspect it: a2a-inspect {tmp_path}/story.a2a.db"
     assert run_here(tmp_path, "check", tmp_path / "story.a2a.db").code == 0
     assert "imported from a HAR file" in run_here(tmp_path, "check", tmp_path / "story.a2a.db", "--all").out
+
+
+@pytest.mark.parametrize("kind", ["har", "pcap"])
+def test_a_pipe_is_copied_and_needs_a_name(tmp_path: Path, kind: str) -> None:
+    """As of `import <(gunzip -c FILE)`, or a FIFO: it cannot be read twice."""
+    path, fifo = tmp_path / "story.pcap", tmp_path / "fifo"
+    path = export(tmp_path) if kind == "har" else write_capture(path, make_segments(read_pieces("vendor")))
+    os.mkfifo(fifo)
+    done = run_here(tmp_path, "import", fifo)
+    assert (done.code, done.err.splitlines()) == (
+        2,
+        [
+            f"a2a-inspect: error: {fifo} is a pipe, so the recording needs a name",
+            "a2a-inspect: hint: name it: --output FILE.a2a.db",
+        ],
+    )
+    writer = threading.Thread(target=fifo.write_bytes, args=(path.read_bytes(),), daemon=True)
+    writer.start()
+    done = run_here(tmp_path, "import", fifo, "-o", tmp_path / "b.a2a.db")
+    writer.join(SECONDS)
+    assert (done.code, done.err) == (0, "")
+    expected = run_here(tmp_path, "import", path).lines[0].replace(str(path), str(fifo))
+    assert done.lines[0] == expected
 
 
 def test_a_packet_capture(tmp_path: Path) -> None:

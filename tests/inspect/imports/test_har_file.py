@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from a2a_inspect.commands.import_file import open_import
 from a2a_inspect.formats.chosen import ExportSelection
 from a2a_inspect.formats.har import write_har
 from a2a_inspect.imports.har_call import HarCall, parse_time
-from a2a_inspect.imports.har_file import HarFile
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.model.chunk import ChunkKind
@@ -73,7 +73,7 @@ def har(path: Path, *entries: dict[str, Any], creator: str = "WebInspector", **l
 
 def imported(path: Path, target: Path) -> list[Any]:
     """Return the exchanges of the recording that the import writes."""
-    write_import(HarFile(path), target, ImportOptions())
+    write_import(open_import(path), target, ImportOptions())
     with Recording(target) as recording:
         return [row.exchange for row in recording.read_exchanges()]
 
@@ -83,7 +83,7 @@ def test_our_own_export_gives_the_recording_again(sample: Path, tmp_path: Path) 
     path, target = tmp_path / "story.har", tmp_path / "story.a2a.db"
     with open_recording_or_cassette(sample) as recording, path.open("wb") as stream:
         write_har(ExportSelection(recording), stream)
-    write_import(HarFile(path), target, ImportOptions())
+    write_import(open_import(path), target, ImportOptions())
     check_equal(target, sample)
 
 
@@ -99,7 +99,7 @@ def test_calls_of_a_browser_have_their_times_and_bodies(tmp_path: Path) -> None:
 def test_overlapping_calls_are_in_order_of_time(tmp_path: Path) -> None:
     """Also if the file lists the later one first; the times of a journal never decrease."""
     later = entry("2026-05-04T12:00:00.010000+02:00")
-    source = HarFile(har(tmp_path / "a.har", later, entry()))
+    source = open_import(har(tmp_path / "a.har", later, entry()))
     chunks = list(source.read_chunks())
     assert [each.at for each in chunks] == sorted(each.at for each in chunks)
     assert [each.connection for each in chunks if each.kind is ChunkKind.OPEN] == [1, 2]
@@ -114,7 +114,7 @@ def test_an_event_stream_is_split_into_events(tmp_path: Path) -> None:
     heads = [field("content-type", "text/event-stream"), field("content-encoding", "br"), field("vary", "x\r\ny: z")]
     stream = entry(text=text, headers=heads)
     stream["request"] |= {"httpVersion": "h2", "headers": [field(":authority", "x"), field("accept", "text/*")]}
-    source = HarFile(har(tmp_path / "a.har", stream))
+    source = open_import(har(tmp_path / "a.har", stream))
     write_import(source, tmp_path / "a.db", ImportOptions())
     assert any(each.startswith("times of single events") for each in source.lacks)
     with Recording(tmp_path / "a.db") as recording:
@@ -147,7 +147,7 @@ EVENT = '{"jsonrpc": "2.0", "id": 1, "result": {"taskId": "t-1", "contextId": "c
 def test_chromium_lists_the_events_of_a_stream(body: str | None, tmp_path: Path) -> None:
     """With their times, and also where the file has no body: then they are its body, without an end."""
     path = har(tmp_path / "a.har", chromium_stream(EVENT % "false", EVENT % "true", body=body))
-    source = HarFile(path)
+    source = open_import(path)
     write_import(source, tmp_path / "a.db", ImportOptions())
     with Recording(tmp_path / "a.db") as recording:
         (row,) = recording.read_exchanges()
@@ -222,10 +222,10 @@ def test_other_entries_are_left_out_and_counted(tmp_path: Path) -> None:
     picture, socket = entry(), entry()
     picture["_resourceType"] = "image"
     socket["request"]["url"] = "wss://agent.test/"
-    source = HarFile(har(tmp_path / "a.har", picture, entry(), socket))
+    source = open_import(har(tmp_path / "a.har", picture, entry(), socket))
     assert "2 entries that are no HTTP calls" in source.lacks
     assert source.upstreams == ("agent.test:8000",)
-    source = HarFile(har(tmp_path / "a.har", picture, entry()))
+    source = open_import(har(tmp_path / "a.har", picture, entry()))
     assert "1 entry that is no HTTP call" in source.lacks
 
 
@@ -245,8 +245,26 @@ def test_other_files_are_refused_with_a_hint(text: str, message: str, tmp_path: 
     path = tmp_path / "a.har"
     path.write_text(text)
     with pytest.raises(UserError, match=message) as refused:
-        HarFile(path)
+        open_import(path)
     assert "mitmdump" in refused.value.hint
+
+
+@pytest.mark.parametrize("start", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", "9999-12-31T23:59:59Z"])
+def test_a_time_that_a_recording_cannot_hold_is_refused(start: str, tmp_path: Path) -> None:
+    """Of the call, of the sum of its phases, or of one event."""
+    late, stream = entry(), chromium_stream(EVENT % "true", body=None)
+    late["timings"]["wait"] = 1e300
+    stream["_eventSourceMessages"][0]["time"] = 1e300
+    for each in (entry(start), late, stream):
+        with pytest.raises(UserError, match="a time is before 1970 or after 2262") as refused:
+            open_import(har(tmp_path / "a.har", entry(), each))
+        assert refused.value.hint
+
+
+@pytest.mark.parametrize("start", ["1970-01-01T00:00:00Z", "2262-04-11T23:47:00Z"])
+def test_the_first_and_the_last_time(start: str, tmp_path: Path) -> None:
+    (call,) = imported(har(tmp_path / "a.har", entry(start)), tmp_path / "a.db")
+    assert call.started == parse_time(start) + 5 * MS
 
 
 def test_traffic_without_a2a_leaves_no_recording(tmp_path: Path) -> None:
@@ -265,7 +283,7 @@ def test_the_memory_does_not_depend_on_the_size_of_the_file(tmp_path: Path) -> N
     assert path.stat().st_size > 24_000_000
     tracemalloc.start()
     try:
-        opened = {each.connection for each in HarFile(path).read_chunks() if each.kind is ChunkKind.OPEN}
+        opened = {each.connection for each in open_import(path).read_chunks() if each.kind is ChunkKind.OPEN}
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from a2a_inspect.imports.har_file import HarFile
+from a2a_inspect.commands.import_file import open_import
 from a2a_inspect.imports.recording_writer import ImportOptions, write_import
 from support_browser import browsing, until_true
 from support_cli import until
@@ -90,7 +90,7 @@ def test_a_har_of_mitmproxy(tmp_path: Path) -> None:
         post(recorded.base_url, _STREAM)
         post(recorded.base_url, _UNKNOWN)
         recorded.stop()
-    write_import(HarFile(tmp_path / "mitm.har"), tmp_path / "mitm.a2a.db", ImportOptions())
+    write_import(open_import(tmp_path / "mitm.har"), tmp_path / "mitm.a2a.db", ImportOptions())
     check_equal(tmp_path / "mitm.a2a.db", recorded.recording)
 
 
@@ -128,7 +128,7 @@ async def test_a_har_of_chromium(tmp_path: Path) -> None:
             await until_true(all_there, "the network panel lacks calls")
             (tmp_path / "chromium.har").write_text(await tools.run(_EXPORT))
         recorded.stop()
-    source = HarFile(tmp_path / "chromium.har")
+    source = open_import(tmp_path / "chromium.har")
     write_import(source, tmp_path / "chromium.a2a.db", ImportOptions())
     # Chromium does not always list the events of a stream that `fetch` has read.
     has_times = "_eventSourceMessages" in (tmp_path / "chromium.har").read_text()

@@ -356,6 +356,15 @@ def test_damaged_bytes_never_fail_otherwise(data: st.DataObject, tmp_path_factor
         closed |= {chunk.connection} if chunk.kind is ChunkKind.CLOSED else set()
 
 
+def test_times_that_a_recording_cannot_hold_are_damage(tmp_path: Path) -> None:
+    """Packets of the year 2262 and later are left out, with the rest of the file."""
+    segments = make_segments(talk(GET_TASK, ANSWER))
+    later = [msgspec.structs.replace(each, at=each.at + (1 << 63)) for each in segments]
+    source, exchanges = imported(tmp_path, [*segments, *later], CaptureFormat("pcapng-ns"))
+    assert len(exchanges) == 1
+    assert source.lacks[-1].startswith("the rest of the file: the bytes before ")
+
+
 def test_bytes_behind_a_hole_are_bounded(tmp_path: Path) -> None:
     """A hole that nothing acknowledges is given up after 16 MiB."""
     body = b"HTTP/1.1 200 OK\r\nContent-Length: 20000000\r\n\r\n" + bytes(20_000_000)

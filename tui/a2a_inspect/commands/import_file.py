@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import sys
+import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from a2a_inspect.data.recording_choice import convert_recording_errors
 from a2a_inspect.imports.har_file import HarFile
@@ -30,7 +33,10 @@ def import_file(path: Path, target: Path | None, words: tuple[str, ...]) -> None
     Raises:
         UserError: the file cannot be read or has no A2A call, or the recording exists or cannot be written.
     """
-    target = path.with_suffix(".a2a.db") if target is None else target
+    if target is None:
+        if path.is_fifo():
+            raise UserError(f"{path} is a pipe, so the recording needs a name", "name it: --output FILE.a2a.db")
+        target = path.with_suffix(".a2a.db")
     with convert_recording_errors():
         check_recording_target(target)
         source = open_import(path)
@@ -52,16 +58,28 @@ def open_import(path: Path) -> ImportSource:
         UserError: the file cannot be read, has another format or no HTTP call, or an extra is missing.
     """
     try:
-        with path.open("rb") as stream:
-            first = stream.read(4)
+        stream = _open_seekable(path)
+        first = stream.read(4)
     except OSError as wrong:
         raise UserError(f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name") from wrong
     if first.startswith(_COMPRESSED_MAGICS):
         raise UserError(f"{path} is compressed", "decompress it first, for example: gunzip FILE, or unzstd FILE")
     if first not in _CAPTURE_MAGICS:
-        return HarFile(path)
+        return HarFile(path, stream)
     if importlib.util.find_spec("dpkt") is None:
         raise UserError(f"{path} is a packet capture, which needs the extra pcap", install_hint("pcap"))
     from a2a_inspect.imports.packet_capture import PacketCapture
 
-    return PacketCapture(path)
+    return PacketCapture(path, stream)
+
+
+def _open_seekable(path: Path) -> BinaryIO:
+    """Return the file, or a private copy of it if it is a pipe, because it is read twice. Raises OSError."""
+    stream = path.open("rb")
+    if stream.seekable():
+        return stream
+    with stream:
+        copy = tempfile.TemporaryFile()  # noqa: SIM115 - the source closes it
+        shutil.copyfileobj(stream, copy)
+    copy.seek(0)
+    return copy

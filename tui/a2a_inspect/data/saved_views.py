@@ -8,19 +8,20 @@ import tempfile
 import tomllib
 from pathlib import Path
 
-from a2a_inspect.keys.keymap import config_dir
+from a2a_inspect.keys.keymap import CONFIG_VARIABLE, config_file
+from a2a_proxy.capture.file_layout import make_private_folder
 from a2a_proxy.cli.errors import UserError
 
 _COLUMNS = "columns"
 """The entry with the names of the columns: a list, where a view is a text."""
 
 
-def views_file() -> Path:
-    """Return the path of the user's views file, which may not exist."""
-    return config_dir() / "views.toml"
+def views_file() -> Path | None:
+    """Return the path of the user's views file, as `config_file` does."""
+    return config_file("views.toml")
 
 
-def read_views(path: Path) -> dict[str, str]:
+def read_views(path: Path | None) -> dict[str, str]:
     """Return the expressions by name, in the order of the file; empty if the file does not exist.
 
     Raises:
@@ -29,12 +30,12 @@ def read_views(path: Path) -> dict[str, str]:
     return _read_file(path)[0]
 
 
-def read_columns(path: Path) -> list[str]:
+def read_columns(path: Path | None) -> list[str]:
     """Return the names of the columns of the list; empty for the standard columns. Raises UserError as `read_views`."""
     return _read_file(path)[1]
 
 
-def write_views(path: Path, views: dict[str, str]) -> None:
+def write_views(path: Path | None, views: dict[str, str]) -> None:
     """Replace the views, and keep the columns.
 
     Raises:
@@ -43,12 +44,14 @@ def write_views(path: Path, views: dict[str, str]) -> None:
     _write_file(path, views, read_columns(path))
 
 
-def write_columns(path: Path, columns: list[str]) -> None:
+def write_columns(path: Path | None, columns: list[str]) -> None:
     """Replace the names of the columns, and keep the views. Raises UserError as `write_views`."""
     _write_file(path, read_views(path), columns)
 
 
-def _read_file(path: Path) -> tuple[dict[str, str], list[str]]:
+def _read_file(path: Path | None) -> tuple[dict[str, str], list[str]]:
+    if path is None:
+        return {}, []
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
@@ -64,15 +67,17 @@ def _read_file(path: Path) -> tuple[dict[str, str], list[str]]:
     return values, columns
 
 
-def _write_file(path: Path, views: dict[str, str], columns: list[str]) -> None:
+def _write_file(path: Path | None, views: dict[str, str], columns: list[str]) -> None:
     """Replace the file as a whole."""
+    if path is None:
+        raise UserError("this user has no home directory to save it in", f"name a folder: export {CONFIG_VARIABLE}=DIR")
     if _COLUMNS in views:
         raise UserError(f'a view cannot be named "{_COLUMNS}"', "the file of views keeps the columns of the list there")
     lines = [f"{_toml_string(name)} = {_toml_string(value)}\n" for name, value in views.items()]
     if columns:
         lines.insert(0, f"{_COLUMNS} = [{', '.join(map(_toml_string, columns))}]\n")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private_folder(path.parent)
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.writelines(lines)

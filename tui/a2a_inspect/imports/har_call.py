@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from a2a_inspect.imports.http_writer import Fields, Http1Writer, Http2Writer, HttpWriter
+from a2a_inspect.imports.source import check_time
 from a2a_proxy.model.chunk import Chunk, ChunkKind, ConnectionFacts, DialFacts, Direction
 
 _MS = 1_000_000
@@ -98,7 +99,7 @@ class HarCall:
 
     def _read_event_messages(self, messages: Any) -> None:
         """Take the times of events from Chromium, and the events themselves if the body is missing."""
-        times = [int(each["time"] * 1_000_000) * 1000 for each in messages]
+        times = [check_time(int(each["time"] * 1_000_000) * 1000) for each in messages]
         if not self._response_body:
             self._response_body = b"".join(map(_event_block, messages))
             self._is_rebuilt, self._missing = True, 0
@@ -116,7 +117,7 @@ class HarCall:
         self._sent = self.started + (0 if self._creator == _MITMPROXY else before)
         self._request_ended = self._sent + timings.get("send", 0)
         self._answered = self._request_ended + timings.get("wait", 0)
-        self.ended = self._answered + timings.get("receive", 0)
+        self.ended = check_time(self._answered + timings.get("receive", 0))
 
     def _body(self, content: Any, encoding: object, fields: Fields) -> bytes:
         text = content.get("text")
@@ -232,13 +233,16 @@ class HarCall:
 
 
 def parse_time(text: Any) -> int:
-    """Return a time in ISO 8601, of any number of decimals, as ns since the epoch. Raises ValueError."""
+    """Return a time in ISO 8601, of any number of decimals, as ns since the epoch.
+
+    Raises ValueError: it is not a time, or a recording cannot hold it.
+    """
     found = _TIME.match(str(text))
     if found is None:
         raise ValueError(f"{str(text)[:40]!r} is not a time in ISO 8601")
     seconds, decimals, zone = found.groups()
     whole = int(datetime.fromisoformat(seconds.replace(" ", "T") + (zone or "Z").replace("Z", "+00:00")).timestamp())
-    return whole * 1_000_000_000 + int((decimals or "0")[:9].ljust(9, "0"))
+    return check_time(whole * 1_000_000_000 + int((decimals or "0")[:9].ljust(9, "0")))
 
 
 def _frame_times(ours: Any) -> tuple[list[int], list[int]]:

@@ -42,18 +42,15 @@ class HarFile:
 
     label: ClassVar[str] = "HAR file"
 
-    def __init__(self, path: Path) -> None:
-        """Find the entries. Raises UserError if the file cannot be read or has no call."""
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
+        """Find the entries of `stream`, which is named `path` in messages. Raises UserError if it has no call."""
         self._path = path
+        self._stream = stream
         self._creator = ""
         self._lacks: set[str] = set()
         self._left_out = 0
         hosts: dict[str, None] = {}
         places: list[_EntryPlace] = []
-        try:
-            self._stream = path.open("rb")
-        except OSError as wrong:
-            raise UserError(f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name") from wrong
         for offset, size in self._find_entries(self._stream):
             call = self._read_call(offset, size)
             if call.is_call:

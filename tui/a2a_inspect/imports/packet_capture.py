@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import BinaryIO, ClassVar
 
 from a2a_inspect.imports.exported_data import EXPORTED_LINK_TYPE, ExportedData
 from a2a_inspect.imports.packet_file import DamagedFile, read_packets
@@ -33,9 +33,10 @@ class PacketCapture:
 
     label: ClassVar[str] = "packet capture"
 
-    def __init__(self, path: Path) -> None:
-        """Find the connections. Raises UserError if the file cannot be read or has no HTTP call."""
-        self._path = path
+    def __init__(self, path: Path, stream: BinaryIO) -> None:
+        """Find the connections of `stream`, which is named `path` in messages. Raises UserError if it has no HTTP
+        call."""
+        self._stream = stream
         self._damage = ""
         self._unread: Counter[tuple[str, str]] = Counter()
         self._late: set[frozenset[str]] = set()
@@ -43,10 +44,7 @@ class PacketCapture:
         self._cut_packets = self._unfinished = 0
         self._missing: list[int] = []
         """Bytes that each incomplete connection lacks."""
-        try:
-            connections = list(dict.fromkeys(connection for connection, _, _ in self._read_records()))
-        except OSError as wrong:
-            raise UserError(f"cannot read {path}: {(wrong.strerror or '').lower()}", "check the name") from wrong
+        connections = list(dict.fromkeys(connection for connection, _, _ in self._read_records()))
         speaks_tls = [each.first_bytes.startswith(_TLS_RECORD) for each in connections]
         self._speaks_http = [_REQUEST_LINE.match(each.first_bytes) is not None for each in connections]
         self._encrypted = sum(speaks_tls)
@@ -86,17 +84,18 @@ class PacketCapture:
         numbers: dict[TcpConnection, int] = {}
         """Connection -> its number, 0 if it is left out."""
         last = count = 0
-        for connection, at, record in self._read_records():
-            if connection not in numbers:
-                speaks_http = len(numbers) < len(self._speaks_http) and self._speaks_http[len(numbers)]
-                count += speaks_http
-                numbers[connection] = count if speaks_http else 0
-            last = max(last, at)
-            if number := numbers[connection]:
-                yield Chunk(number, record.kind, record.direction, last, record.data)
+        with self._stream:
+            for connection, at, record in self._read_records():
+                if connection not in numbers:
+                    speaks_http = len(numbers) < len(self._speaks_http) and self._speaks_http[len(numbers)]
+                    count += speaks_http
+                    numbers[connection] = count if speaks_http else 0
+                last = max(last, at)
+                if number := numbers[connection]:
+                    yield Chunk(number, record.kind, record.direction, last, record.data)
 
     def _read_records(self) -> Iterator[tuple[TcpConnection, int, TcpRecord]]:
-        """Yield all records, each with its connection and time. Raises OSError."""
+        """Yield all records, each with its connection and time."""
         self._damage, self._cut_packets, self._unfinished = "", 0, 0
         self._unread.clear()
         self._late.clear()
@@ -138,20 +137,20 @@ class PacketCapture:
 
     def _read_segments(self) -> Iterator[Segment]:
         exported = ExportedData()
-        with self._path.open("rb") as stream:
-            try:
-                for packet in read_packets(stream):
-                    try:
-                        is_exported = packet.link_type == EXPORTED_LINK_TYPE
-                        segment = exported.read_segment(packet) if is_exported else read_segment(packet)
-                    except UnreadPacket as why:
-                        self._unread[why.noun, why.words] += 1
-                        continue
-                    if segment is not None:
-                        self._cut_packets += bool(segment.missing)
-                        yield segment
-            except DamagedFile as wrong:
-                self._damage = str(wrong)
+        self._stream.seek(0)
+        try:
+            for packet in read_packets(self._stream):
+                try:
+                    is_exported = packet.link_type == EXPORTED_LINK_TYPE
+                    segment = exported.read_segment(packet) if is_exported else read_segment(packet)
+                except UnreadPacket as why:
+                    self._unread[why.noun, why.words] += 1
+                    continue
+                if segment is not None:
+                    self._cut_packets += bool(segment.missing)
+                    yield segment
+        except DamagedFile as wrong:
+            self._damage = str(wrong)
 
 
 def _begin_connection(segment: Segment) -> TcpConnection | None:

@@ -13,6 +13,8 @@ from typing import Any, BinaryIO
 import msgspec
 from dpkt import Error, pcap, pcapng
 
+from a2a_inspect.imports.source import check_time
+
 _SECTION_MAGIC = bytes.fromhex("0a0d0d0a")
 """The first bytes of a section of pcapng."""
 _NANOSECOND_MAGICS = (pcap.TCPDUMP_MAGIC_NANO, pcap.PMUDPCT_MAGIC_NANO)
@@ -118,7 +120,7 @@ def _read_interface(block: Any, *, is_little: bool) -> _Interface:
 
 def _make_packet(block: Any, interface: _Interface, data: bytes) -> Packet:
     ticks = block.ts_high << 32 | block.ts_low
-    at = interface.offset * _SECOND + ticks * _SECOND // interface.ticks
+    at = check_time(interface.offset * _SECOND + ticks * _SECOND // interface.ticks)
     return Packet(at, interface.link_type, data, max(block.pkt_len - len(data), 0))
 
 

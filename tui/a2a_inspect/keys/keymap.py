@@ -6,6 +6,7 @@ exchanges.filter = ["/", "ctrl+f"]
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tomllib
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from textual.app import App
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
 
 from a2a_inspect.keys.actions import KeyScope, default_keys, display_key, normalize_key
+from a2a_proxy.capture.file_layout import user_folder
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.recording.query.errors import suggest_word
 
@@ -27,22 +29,27 @@ _KEY_NAMES = {key.value for key in Keys} | set(KEY_NAME_REPLACEMENTS.values())
 _LIST_HINT = "a2a-inspect keys lists all actions"
 
 
-def config_dir() -> Path:
-    """Return `$A2A_PROXY_CONFIG`, or else the platform's directory for configuration, which may not exist."""
-    return Path(os.environ.get(CONFIG_VARIABLE) or user_config_dir("a2a-proxy"))
+def config_file(name: str) -> Path | None:
+    """Return the path of a file, which may not exist, in `$A2A_PROXY_CONFIG` or else in the platform's directory for
+    configuration; None if the variable is not set and the user has no home directory."""
+    with contextlib.suppress(OSError):
+        return Path(os.environ.get(CONFIG_VARIABLE) or user_folder(user_config_dir)) / name
+    return None
 
 
-def keys_file() -> Path:
-    """Return the path of the file of keys, which may not exist."""
-    return config_dir() / "keys.toml"
+def keys_file() -> Path | None:
+    """Return the path of the file of keys, as `config_file` does."""
+    return config_file("keys.toml")
 
 
-def read_keymap(path: Path, scopes: tuple[KeyScope, ...]) -> dict[str, str]:
-    """Return the keys of a file in the form that Textual takes; no keys if the file does not exist.
+def read_keymap(path: Path | None, scopes: tuple[KeyScope, ...]) -> dict[str, str]:
+    """Return the keys of a file in the form that Textual takes; no keys if there is no file.
 
     Raises:
         UserError: the file cannot be read, has an unknown action or key, or binds a key twice in one scope.
     """
+    if path is None:
+        return {}
     try:
         values = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:

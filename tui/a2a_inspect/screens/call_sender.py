@@ -6,6 +6,7 @@ from a2a_inspect.data.source import FrameLine
 from a2a_inspect.screens.controller import run_in_background
 from a2a_inspect.screens.main_controller import MainController, MainParts
 from a2a_inspect.screens.panes import Panes
+from a2a_proxy.cli.errors import UserError, state_directory_errors
 from a2a_proxy.protocol.text import make_visible, shell_line
 from a2a_proxy.recording.read.rows import ExchangeRow
 
@@ -70,7 +71,13 @@ class CallSender(MainController):
             else:
                 break
         request = self._edited_requests[key] if is_edited else ""
-        self.screen.app.push_screen(SendScreen(self._source.path, call, agent, request))
+        try:
+            with state_directory_errors():
+                send_screen = SendScreen(self._source.path, call, agent, request)
+        except UserError as wrong:
+            self.show_message(wrong.message, is_error=True)
+        else:
+            self.screen.app.push_screen(send_screen)
 
     def _edit_request(self, key: int, recorded: str, command: str) -> bool:
         """Open the request in the user's editor, and return whether it was saved."""

@@ -42,7 +42,7 @@ class ViewsScreen(ModalScreen[str | None]):
         Binding("d,delete", "delete", "Delete", id="views.delete", tooltip="delete the view"),
     ]
 
-    def __init__(self, path: Path, expression: str) -> None:
+    def __init__(self, path: Path | None, expression: str) -> None:
         """`expression` is the current filter."""
         super().__init__()
         self._path = path

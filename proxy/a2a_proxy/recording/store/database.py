@@ -9,8 +9,10 @@ at the same time get one file, and no process ever sees an incomplete one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import resource
 import sqlite3
 import tempfile
 from collections.abc import Iterator
@@ -21,11 +23,14 @@ from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.store.file_header import NAME_ANOTHER, check_recording, check_version, check_writable
 from a2a_proxy.recording.store.schema import APPLICATION_ID, PAGE_SIZE, create_script
 from a2a_proxy.recording.store.table_check import check_tables
+from a2a_proxy.system_errors import LIMIT_HINTS, hint_for
 
 BUSY_SECONDS = 30.0
 """Seconds that a short transaction waits for transactions of other processes."""
 _STRICT_SINCE = (3, 37)
 """Version of SQLite."""
+_GROWTH_ERRORS = {sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_TRUNCATE, sqlite3.SQLITE_IOERR_SHMSIZE}
+"""Errors of SQLite if a file cannot grow; it does not say why."""
 
 
 def open_writable(path: str | os.PathLike[str], *, create: bool = True) -> sqlite3.Connection:
@@ -133,7 +138,8 @@ def _create_file(file: Path) -> None:
     try:
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
     except OSError as error:
-        raise RecordingError(f"cannot record to {file}: {error.strerror}", NAME_ANOTHER) from None
+        hint = hint_for(error, NAME_ANOTHER)
+        raise RecordingError(f"cannot record to {file}: {error.strerror}", hint) from error
     os.close(handle)
     draft = Path(name)
     try:
@@ -211,10 +217,16 @@ def _make_recording_error(file: str | os.PathLike[str], error: sqlite3.Error) ->
     if "locked" in text or "busy" in text:
         return RecordingError(f"{file} is locked by another program", "close that program")
     if "full" in text:
-        return RecordingError(f"cannot write to {file}: the disk is full", "free some space")
+        return RecordingError(f"cannot write to {file}: the disk is full", LIMIT_HINTS[errno.ENOSPC])
+    if getattr(error, "sqlite_errorcode", 0) in _GROWTH_ERRORS and _is_file_size_limited():
+        return RecordingError(f"cannot write to {file}: file too large", LIMIT_HINTS[errno.EFBIG])
     if "readonly" in text or "unable to open" in text:
         return RecordingError(f"cannot open {file}: {text}", "check its permissions and those of its folder")
     return RecordingError(f"{file} cannot be used: {text}", "if it is damaged: sqlite3 FILE .recover")
+
+
+def _is_file_size_limited() -> bool:
+    return resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
 
 
 def open_private() -> sqlite3.Connection:

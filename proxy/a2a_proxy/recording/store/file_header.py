@@ -67,7 +67,7 @@ def _read_header(file: Path) -> bytes:
     except PermissionError:
         raise RecordingError(f"cannot read {file}: permission denied", "only its owner may read it") from None
     except OSError as error:
-        raise RecordingError(f"cannot read {file}: {error.strerror}", "check the name") from None
+        raise RecordingError(f"cannot read {file}: {error.strerror}", "check the name") from error
 
 
 def check_version(path: str | os.PathLike[str], version: int) -> None:
