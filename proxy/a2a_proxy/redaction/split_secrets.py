@@ -1,0 +1,164 @@
+"""Secrets that arrive in pieces: a private key in the lines of a log, a token in the chunks of an artifact.
+
+Each piece is recorded as it arrives, before the next one. So a piece is judged together with the end of the text before
+it, and the beginning of a key at its end counts as a key as soon as it looks generated. Of a key, the prefix and a few
+characters may have been recorded before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from a2a_proxy.model.eviction import keys_to_evict
+from a2a_proxy.redaction.key_formats import FORMATS
+from a2a_proxy.redaction.known_secrets import SHORTEST
+from a2a_proxy.redaction.scrubber import Scrubber
+from a2a_proxy.redaction.secret_patterns import Edit, looks_random
+
+LONGEST_KEY: Final = 16 << 10
+"""Bytes after the first line of a private key that are replaced if its last line does not follow."""
+LONGEST_TAIL: Final = 512
+"""Bytes of the text before a piece that are judged with it, at most."""
+MAX_TEXTS: Final = 2048
+"""Texts whose end is remembered; the oldest is forgotten first."""
+_CAPITALS: Final = 12
+"""Characters of a word of capitals that may be the beginning of a key, at least."""
+_TAIL_WORDS: Final = 4
+"""Words of the text before a piece that are judged with it: `-----BEGIN RSA PRIVATE KEY-----` has four."""
+_PROSE: Final = re.compile(rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?:[.,;!?)]*+\s++|[.,;!?)]*+\Z))*+")
+"""Text in which no search for secrets finds one, found in a fifth of its time."""
+_KEY_BEGIN: Final = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*[^ \t\n]*[ \t]*(?:\n|\Z))(?![\s\S]*-----END)"
+)
+"""The first line of a private key that does not end in the same text. A sentence about such a line is none."""
+_KEY_END: Final = b"-----END"
+
+_CUT_AFTER_MIDDLE: Final = re.compile(
+    "|".join(
+        rf"{form.before}{form.near}{re.escape(prefix)}(?:{form.after})?[{form.alphabet}]*\Z"
+        for form in FORMATS
+        if form.near
+        for prefix in form.prefixes
+    ).encode()
+)
+"""The beginning of a key whose form shows in its middle, up to the end of the text."""
+
+Place = tuple[int, int, int, str]
+"""The text that a piece belongs to: its connection, exchange and direction, and the id of its artifact."""
+
+
+class _Text(msgspec.Struct):
+    """A text of which more pieces may follow."""
+
+    seq: int = -1
+    """Number of the frame with the last piece."""
+    tail: bytes = b""
+    """The end of the text so far, unredacted."""
+    key_left: int = 0
+    """Bytes of an open private key that may follow; 0 if none is open."""
+
+
+class SplitSecrets:
+    """The ends of the texts of one session."""
+
+    def __init__(self, scrub: Scrubber) -> None:
+        self._scrub = scrub
+        self._texts: dict[Place, _Text] = {}
+
+    def redact_piece(self, place: Place, seq: int, piece: bytes, *, is_line: bool) -> bytes:
+        """Return the next piece of a text without the parts of secrets that began before it or that it leaves open.
+
+        `seq` is the number of its frame; if it is not higher than before, a new text begins. Of lines, only private
+        keys continue in the next piece.
+        """
+        text = self._texts.get(place)
+        if text is None or seq < text.seq:
+            if is_line and b"PRIVATE KEY" not in piece:
+                return piece
+            for oldest in keys_to_evict(self._texts, MAX_TEXTS):
+                del self._texts[oldest]
+            text = self._texts[place] = _Text()
+        text.seq = seq
+        if text.key_left:
+            return self._redact_key_piece(text, piece, is_line=is_line)
+        return self._redact_open_piece(text, piece, is_line=is_line)
+
+    def forget_text(self, place: Place) -> None:
+        """Forget a text that is complete."""
+        self._texts.pop(place, None)
+
+    def _redact_key_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+        """Redact a piece of a text with an open private key."""
+        data = text.tail + piece
+        end = data.find(_KEY_END)
+        if end < 0:
+            text.key_left = max(text.key_left - len(piece), 0)
+            text.tail = b"" if is_line else data[1 - len(_KEY_END) :]
+            return self._label(piece)
+        inside = max(end - len(text.tail), 0)
+        text.key_left, text.tail = 0, b""
+        return self._label(piece[:inside]) + self._redact_open_piece(text, piece[inside:], is_line=is_line)
+
+    def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+        data, offset = text.tail + piece, len(text.tail)
+        edits = [] if is_line else self._find_edits(data)
+        text.tail = b"" if is_line else _tail_of(data)
+        begin = _KEY_BEGIN.search(data) if b"PRIVATE KEY" in data else None
+        if begin is not None:
+            text.key_left, text.tail = LONGEST_KEY, b""
+            rest = data[max(begin.end(), offset) :]
+            if rest.strip() and not is_line:  # the rest of a line is judged with the line
+                edits.append(Edit(len(data) - len(rest), len(data), rest, False))
+        if not edits:
+            return piece
+        moved = [(edit, max(edit.start - offset, 0), edit.end - offset) for edit in edits if edit.end > offset]
+        inside = [edit._replace(start=start, end=end) for edit, start, end in moved]
+        return self._scrub.apply_edits(piece, inside) if inside else piece
+
+    def _find_edits(self, data: bytes) -> list[Edit]:
+        """Return the edits for the secrets in a text, the last of which may be incomplete."""
+        if type(self._scrub) is Scrubber and _PROSE.fullmatch(data) and not self._scrub.seen.may_contain_secret(data):
+            return []
+        last = data.rsplit(None, 1)[-1:]
+        if not (last and _looks_generated(last[0])) and not self._scrub.may_hold_secret(data):
+            return []
+        edits = [
+            edit
+            for edit in self._scrub.find_edits(data, cut=True)
+            if edit.known or edit.end < len(data) or _looks_generated(edit.secret)
+        ]
+        edits += [Edit(*cut.span(), cut[0], False) for cut in _CUT_AFTER_MIDDLE.finditer(data)]
+        for edit in edits:
+            if edit.known and edit.end < len(data):
+                self._scrub.learn_secret(edit.secret)
+        known = self._scrub.seen.find_secrets(data)
+        if (beginning := self._scrub.seen.find_cut_secret(data)) and beginning[1] - beginning[0] >= SHORTEST:
+            known.append(beginning)
+        return edits + [Edit(*hit, False) for hit in known]
+
+    def _label(self, piece: bytes) -> bytes:
+        return self._scrub.make_label(piece) if piece.strip() else piece
+
+    def save(self) -> list[Any]:
+        """Return plain values for `restore`, which hold unredacted text."""
+        return [[place, msgspec.structs.astuple(text)] for place, text in self._texts.items()]
+
+    def restore(self, saved: Iterable[Any]) -> None:
+        """Restore the texts that `save` returned."""
+        self._texts = {tuple(place): _Text(*text) for place, text in saved}
+
+
+def _looks_generated(word: bytes) -> bool:
+    """Whether a word may be the beginning of a key; keys of capitals alone have digits only here and there."""
+    return looks_random(word) or (len(word) >= _CAPITALS and word.isupper())
+
+
+def _tail_of(data: bytes) -> bytes:
+    """Return the last words of a text, and all white space between and after them."""
+    words = data.rsplit(None, _TAIL_WORDS)
+    start = len(words[0]) if len(words) > _TAIL_WORDS else 0
+    return data[max(start, len(data) - LONGEST_TAIL) :]
