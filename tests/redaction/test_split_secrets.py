@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import msgspec
@@ -95,6 +96,16 @@ def test_a_key_in_chunks_is_replaced(carry: Any, size: int, step: int) -> None:
     assert {what: length for what, length in longest.items() if length > SHOWN} == {}
     assert [plant.what for plant in plants if longest[plant.what] > len(plant.secret) - 8] == []
     assert all(text.startswith("use ") and text.endswith(" for this") for text in shown.values())
+
+
+@pytest.mark.parametrize("size", [7, 100])
+def test_a_long_token_in_chunks_is_replaced(size: int) -> None:
+    """Its end is far from the characters that show its form."""
+    parts = ("".join(Random(18).choices(support_planted.WORD, k=length)) for length in (60, 1400, 86))
+    token = "eyJ" + ".".join(parts)
+    (shown,) = joined(observe(scripted(sse([cut(f"use {token} for this", size)]))).out).values()
+    assert count_shown(token, shown) <= SHOWN
+    assert shown.endswith(" for this")
 
 
 def test_the_recording_has_no_key(tmp_path: Path) -> None:

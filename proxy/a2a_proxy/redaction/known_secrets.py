@@ -31,6 +31,8 @@ MAX_SECRET_BYTES = 4 << 20
 
 DEEPEST_ESCAPE = 4
 """Levels of JSON in strings of JSON."""
+_LONGEST_CUT = 8192
+"""Bytes of a secret that the end of a text cuts off, at most. Comparing more takes time with their square."""
 _WORD = 8
 _LONG = 2 * _WORD - 1
 """Bytes. A form of this length or more covers at least one aligned 8-byte word at any offset."""
@@ -161,7 +163,7 @@ class KnownSecrets:
         best: tuple[int, int, bytes] | None = None
         for form, secret in self._forms.items():
             floor = len(data) if best is None else best[0]
-            at = data.find(form[:3], max(0, len(data) - len(form) + 1))
+            at = data.find(form[:3], max(0, len(data) - min(len(form), _LONGEST_CUT) + 1))
             while 0 <= at < floor:
                 if form.startswith(data[at:]):
                     best = (at, len(data), secret)

@@ -190,7 +190,7 @@ class Redactor:
     def _redact_line(self, frame: Frame) -> Frame:
         """Redact a private key whose lines are the payloads of several frames."""
         name = "log" if frame.kind is FrameKind.LOG else ""
-        place = (frame.connection, frame.exchange, int(frame.direction), name)
+        place = (frame.connection, frame.exchange, frame.direction, name)
         clean = self._split.redact_piece(place, frame.seq, frame.payload, is_line=True)
         if clean is frame.payload:
             return frame
@@ -202,11 +202,12 @@ class Redactor:
 
         A snapshot may end in the middle of a secret too, but the next event may continue any of its artifacts.
         """
-        place = (frame.connection, frame.exchange, int(frame.direction), frame.artifact_id)
+        place = (frame.connection, frame.exchange, frame.direction, frame.artifact_id)
         if frame.kind is not _EVENT:
-            place = (0, 0, int(frame.direction), f"{frame.task_id} {frame.artifact_id}")
+            place = (0, 0, frame.direction, f"{frame.task_id} {frame.artifact_id}")
         clean: dict[bytes, bytes] = {}
-        for text in (each.encode("utf-8", "surrogatepass") for each in texts_of_frame(frame)):
+        for each in texts_of_frame(frame):
+            text = each.encode("utf-8", "surrogatepass")
             if frame.event is _TASK:
                 self._split.forget_text(place)
             new = self._split.redact_piece(place, frame.seq, text, is_line=False)

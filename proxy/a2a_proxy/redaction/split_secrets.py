@@ -25,16 +25,20 @@ LONGEST_TAIL: Final = 512
 """Bytes of the text before a piece that are judged with it, at most."""
 MAX_TEXTS: Final = 2048
 """Texts whose end is remembered; the oldest is forgotten first."""
+_KEY_HEAD: Final = 256
+"""Bytes of the beginning of a longer secret that are judged with its next piece."""
 _CAPITALS: Final = 12
 """Characters of a word of capitals that may be the beginning of a key, at least."""
+_SHORT_TAIL: Final = 48
+"""Bytes of a text that are not worth to be shortened."""
 _TAIL_WORDS: Final = 4
 """Words of the text before a piece that are judged with it: `-----BEGIN RSA PRIVATE KEY-----` has four."""
 _PROSE: Final = re.compile(rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?:[.,;!?)]*+\s++|[.,;!?)]*+\Z))*+")
 """Text in which no search for secrets finds one, found in a fifth of its time."""
 _KEY_BEGIN: Final = re.compile(
-    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*[^ \t\n]*[ \t]*(?:\n|\Z))(?![\s\S]*-----END)"
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*+[^ \t\n]*+[ \t]*+(?:\n|\Z))"
 )
-"""The first line of a private key that does not end in the same text. A sentence about such a line is none."""
+"""The first line of a private key. It ends its line: a sentence about it goes on."""
 _KEY_END: Final = b"-----END"
 
 _CUT_AFTER_MIDDLE: Final = re.compile(
@@ -105,24 +109,33 @@ class SplitSecrets:
 
     def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
         data, offset = text.tail + piece, len(text.tail)
+        if self._is_prose(data):
+            text.tail = b"" if is_line else _tail_of(data)
+            return piece
         edits = [] if is_line else self._find_edits(data)
         text.tail = b"" if is_line else _tail_of(data)
-        begin = _KEY_BEGIN.search(data) if b"PRIVATE KEY" in data else None
-        if begin is not None:
+        cut = min((edit.start for edit in edits if edit.end == len(data)), default=len(data))
+        if len(data) - cut > _KEY_HEAD:  # its form shows at its beginning
+            text.tail = data[cut : cut + _KEY_HEAD]
+        last = data.rfind(b"-----BEGIN ")
+        begin = _KEY_BEGIN.match(data, last) if last >= 0 else None
+        if begin is not None and data.find(_KEY_END, begin.end()) < 0:
             text.key_left, text.tail = LONGEST_KEY, b""
             rest = data[max(begin.end(), offset) :]
             if rest.strip() and not is_line:  # the rest of a line is judged with the line
                 edits.append(Edit(len(data) - len(rest), len(data), rest, False))
-        if not edits:
-            return piece
         moved = [(edit, max(edit.start - offset, 0), edit.end - offset) for edit in edits if edit.end > offset]
         inside = [edit._replace(start=start, end=end) for edit, start, end in moved]
         return self._scrub.apply_edits(piece, inside) if inside else piece
 
+    def _is_prose(self, data: bytes) -> bool:
+        """Whether a text certainly has no secret: prose, if no policy demands more."""
+        return bool(
+            type(self._scrub) is Scrubber and _PROSE.fullmatch(data) and not self._scrub.seen.may_contain_secret(data)
+        )
+
     def _find_edits(self, data: bytes) -> list[Edit]:
         """Return the edits for the secrets in a text, the last of which may be incomplete."""
-        if type(self._scrub) is Scrubber and _PROSE.fullmatch(data) and not self._scrub.seen.may_contain_secret(data):
-            return []
         last = data.rsplit(None, 1)[-1:]
         if not (last and _looks_generated(last[0])) and not self._scrub.may_hold_secret(data):
             return []
@@ -131,7 +144,8 @@ class SplitSecrets:
             for edit in self._scrub.find_edits(data, cut=True)
             if edit.known or edit.end < len(data) or _looks_generated(edit.secret)
         ]
-        edits += [Edit(*cut.span(), cut[0], False) for cut in _CUT_AFTER_MIDDLE.finditer(data)]
+        if cut := _CUT_AFTER_MIDDLE.search(data, max(0, len(data) - LONGEST_TAIL)):
+            edits.append(Edit(*cut.span(), cut[0], False))
         for edit in edits:
             if edit.known and edit.end < len(data):
                 self._scrub.learn_secret(edit.secret)
@@ -158,7 +172,9 @@ def _looks_generated(word: bytes) -> bool:
 
 
 def _tail_of(data: bytes) -> bytes:
-    """Return the last words of a text, and all white space between and after them."""
+    """Return the last words of a text, and all white space between and after them; all of a short text."""
+    if len(data) <= _SHORT_TAIL:
+        return data
     words = data.rsplit(None, _TAIL_WORDS)
     start = len(words[0]) if len(words) > _TAIL_WORDS else 0
     return data[max(start, len(data) - LONGEST_TAIL) :]
