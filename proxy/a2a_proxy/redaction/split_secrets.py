@@ -38,7 +38,7 @@ _PROSE: Final = re.compile(rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?
 _KEY_BEGIN: Final = re.compile(
     rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*+[^ \t\n]*+[ \t]*+(?:\n|\Z))"
 )
-"""The first line of a private key. It ends its line: a sentence about it goes on."""
+"""The first line of a private key. Nothing but one word follows it in its line, unlike in a sentence."""
 _KEY_END: Final = b"-----END"
 
 _CUT_AFTER_MIDDLE: Final = re.compile(
