@@ -15,6 +15,8 @@ from a2a_proxy.model.chunk import Chunk, Direction
 from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.protocol.artifact_chunks import texts_of_frame
 from a2a_proxy.redaction import Redactor
+from a2a_proxy.redaction.policy import DEFAULT
+from a2a_proxy.redaction.scanner import ScanningRedactor, Sight
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.split_secrets import LONGEST_KEY, LONGEST_TAIL, MAX_TEXTS, SplitSecrets
 from support_conversation import Grpc, Http, Script
@@ -108,6 +110,21 @@ def test_a_long_token_in_chunks_is_replaced(size: int) -> None:
     assert shown.endswith(" for this")
 
 
+def test_a_scan_finds_what_is_split_and_what_is_beside_it() -> None:
+    """Each secret has its own place, in a message with a chunk and another secret too."""
+    scanner, plant = ScanningRedactor(DEFAULT), PLANTS[30]
+    found: list[Sight] = []
+    for _ in range(2):
+        found = []
+        for seq, piece in enumerate(cut(plant.line, 6)):
+            metadata = {"password": "cAnary7f3Qx9Zk"}
+            found += scanner.in_frame(_frame(chunk(piece, metadata=metadata), seq), None)
+    places = {each.secret: each.where for each in found}
+    assert places.pop(b"cAnary7f3Qx9Zk") == "$.artifactUpdate.metadata.password"
+    assert set(places.values()) == {"$.artifactUpdate.artifact.parts[0].text"}
+    assert plant.secret.encode() in places
+
+
 def test_the_recording_has_no_key(tmp_path: Path) -> None:
     """Neither frames nor tasks have the key that was streamed, also when it is seen as a whole afterwards."""
     plant = PLANTS[30]
@@ -188,9 +205,11 @@ def test_a_second_reading_begins_anew() -> None:
     """`redact` and `scan` read all frames twice: an open key at the end has no effect on the beginning."""
     redactor = Redactor(KEY)
     frames = [_frame(chunk(piece), seq) for seq, piece in enumerate(("one two", *PEM[:3]))]
+    frames.append(_frame(chunk("see token=cAnary7f3Qx9Zk"), exchange=2))
     first, second = ([redactor.redact_frame(frame, None).payload for frame in frames] for _ in range(2))
     assert first == second
     assert b"one two" in second[0]
+    assert b"see token=" in second[-1]
 
 
 def test_ordinary_text_in_chunks_stays() -> None:
@@ -274,7 +293,7 @@ def test_what_is_remembered_is_bounded() -> None:
     """Of the newest texts the last bytes are kept, in the snapshot too."""
     split = SplitSecrets(Scrubber(KEY))
     for number in range(MAX_TEXTS + 200):
-        split.redact_piece((1, number, 1, "a"), 0, b"x" * 5000, is_line=False)
+        split.redact_pieces((1, number, 1, "a"), (number, 0), [b"x" * 5000], is_line=False)
     saved = split.save()
     assert MAX_TEXTS * 15 // 16 <= len(saved) <= MAX_TEXTS + 1
     assert max(len(text[1]) for _, text in saved) == LONGEST_TAIL

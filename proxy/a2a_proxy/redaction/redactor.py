@@ -191,7 +191,7 @@ class Redactor:
         """Redact a private key whose lines are the payloads of several frames."""
         name = "log" if frame.kind is FrameKind.LOG else ""
         place = (frame.connection, frame.exchange, frame.direction, name)
-        clean = self._split.redact_piece(place, frame.seq, frame.payload, is_line=True)
+        (clean,) = self._split.redact_pieces(place, (frame.exchange, frame.seq), [frame.payload], is_line=True)
         if clean is frame.payload:
             return frame
         payload = msgspec.json.encode(clean.decode("utf-8", "replace")) if frame.schema == "json" else clean
@@ -205,14 +205,9 @@ class Redactor:
         place = (frame.connection, frame.exchange, frame.direction, frame.artifact_id)
         if frame.kind is not _EVENT:
             place = (0, 0, frame.direction, f"{frame.task_id} {frame.artifact_id}")
-        clean: dict[bytes, bytes] = {}
-        for each in texts_of_frame(frame):
-            text = each.encode("utf-8", "surrogatepass")
-            if frame.event is _TASK:
-                self._split.forget_text(place)
-            new = self._split.redact_piece(place, frame.seq, text, is_line=False)
-            if new is not text:
-                clean[text] = new
+        texts = [text.encode("utf-8", "surrogatepass") for text in texts_of_frame(frame)]
+        new = self._split.redact_pieces(place, (frame.exchange, frame.seq), texts, is_line=False)
+        clean = {text: other for text, other in zip(texts, new, strict=True) if other is not text}
         if frame.last_chunk or frame.event is _TASK:
             self._split.forget_text(place)
         return _replace_payload(frame, *payload.replace_texts(frame.schema, frame.payload, clean)) if clean else frame

@@ -58,8 +58,8 @@ Place = tuple[int, int, int, str]
 class _Text(msgspec.Struct):
     """A text of which more pieces may follow."""
 
-    seq: int = -1
-    """Number of the frame with the last piece."""
+    frame: tuple[int, int] = (-1, -1)
+    """Numbers of the exchange and of the frame with the last piece."""
     tail: bytes = b""
     """The end of the text so far, unredacted."""
     key_left: int = 0
@@ -73,23 +73,25 @@ class SplitSecrets:
         self._scrub = scrub
         self._texts: dict[Place, _Text] = {}
 
-    def redact_piece(self, place: Place, seq: int, piece: bytes, *, is_line: bool) -> bytes:
-        """Return the next piece of a text without the parts of secrets that began before it or that it leaves open.
+    def redact_pieces(self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool) -> list[bytes]:
+        """Return the next pieces of a text without the parts of secrets that began before or that they leave open.
 
-        `seq` is the number of its frame; if it is not higher than before, a new text begins. Of lines, only private
-        keys continue in the next piece.
+        `frame` is the number of the exchange and of the frame with the pieces. If it is not higher than before, a new
+        text begins: the frames are read a second time. Of lines, only private keys continue in the next piece.
         """
         text = self._texts.get(place)
-        if text is None or seq < text.seq:
-            if is_line and b"PRIVATE KEY" not in piece:
-                return piece
+        if text is None or frame <= text.frame:
+            self._texts.pop(place, None)
+            if is_line and not any(b"PRIVATE KEY" in piece for piece in pieces):
+                return pieces
             for oldest in keys_to_evict(self._texts, MAX_TEXTS):
                 del self._texts[oldest]
             text = self._texts[place] = _Text()
-        text.seq = seq
-        if text.key_left:
-            return self._redact_key_piece(text, piece, is_line=is_line)
-        return self._redact_open_piece(text, piece, is_line=is_line)
+        text.frame = frame
+        return [
+            (self._redact_key_piece if text.key_left else self._redact_open_piece)(text, piece, is_line=is_line)
+            for piece in pieces
+        ]
 
     def forget_text(self, place: Place) -> None:
         """Forget a text that is complete."""
@@ -155,7 +157,7 @@ class SplitSecrets:
         return edits + [Edit(*hit, False) for hit in known]
 
     def _label(self, piece: bytes) -> bytes:
-        return self._scrub.make_label(piece) if piece.strip() else piece
+        return self._scrub.apply_edits(piece, [Edit(0, len(piece), piece, False)] if piece.strip() else [])
 
     def save(self) -> list[Any]:
         """Return plain values for `restore`, which hold unredacted text."""
@@ -163,7 +165,7 @@ class SplitSecrets:
 
     def restore(self, saved: Iterable[Any]) -> None:
         """Restore the texts that `save` returned."""
-        self._texts = {tuple(place): _Text(*text) for place, text in saved}
+        self._texts = {tuple(place): _Text(tuple(frame), *text) for place, (frame, *text) in saved}
 
 
 def _looks_generated(word: bytes) -> bool:
