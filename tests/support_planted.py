@@ -254,6 +254,20 @@ STRUCTURED: dict[str, list[str]] = {
 """Places whose names or structure are the only sign of a secret. `{}` is the secret."""
 
 
+def split() -> list[Plant]:
+    """Return one key of each format, each in a text that is sent in pieces."""
+    random = Random(16)
+    secrets = [(key.what, key.made(random)) for key in KEYS]
+    return [Plant(what, "pieces", f"use {secret} for this", secret) for what, secret in secrets]
+
+
+def private_key(lines: int = 25) -> list[str]:
+    """Return the lines of a private key."""
+    random = Random(17)
+    body = ["".join(random.choices(BASE64, k=64)) for _ in range(lines)]
+    return ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"]
+
+
 def structured() -> list[Plant]:
     """Return a secret for each of these: a word, or a number of ten digits."""
     random = Random(15)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from base64 import b64encode
 
 import pytest
 
-from a2a_proxy.redaction.known_secrets import LONGEST, KnownSecrets
-
-LIMIT = 1024
-"""Secrets that are known at most."""
+from a2a_proxy.redaction.known_secrets import (
+    DEEPEST_ESCAPE,
+    LONGEST,
+    MAX_SECRET_BYTES,
+    MAX_SECRETS,
+    KnownSecrets,
+)
 
 
 def secret(number: int) -> bytes:
@@ -47,27 +51,54 @@ def test_a_secret_is_found_more_than_once_and_in_base64() -> None:
 
 
 def test_the_older_half_is_forgotten_if_there_are_too_many() -> None:
-    secrets = known(*map(secret, range(LIMIT)))
+    secrets = known(*map(secret, range(MAX_SECRETS)))
     assert secrets.find_secrets(secret(0))
-    assert len(secrets.save()) == LIMIT
-    secrets.add(secret(LIMIT))
-    assert secrets.save() == [secret(number) for number in range(LIMIT // 2, LIMIT + 1)]
+    assert len(secrets.save()) == MAX_SECRETS
+    secrets.add(secret(MAX_SECRETS))
+    assert secrets.save() == [secret(number) for number in range(MAX_SECRETS // 2, MAX_SECRETS + 1)]
     assert not secrets.find_secrets(secret(0))
-    for number in (LIMIT // 2 + 1, LIMIT - 1, LIMIT):
+    for number in (MAX_SECRETS // 2 + 1, MAX_SECRETS - 1, MAX_SECRETS):
         assert secrets.find_secrets(b"." + secret(number)) == [(1, 1 + len(secret(number)), secret(number))]
+
+
+def test_a_secret_in_use_is_not_forgotten() -> None:
+    """A client sends its token with each call, between those of 1,100 tasks."""
+    secrets = known(b"Zq8Rk3VtY0pL-session")
+    for number in range(1100):
+        secrets.add(secret(number))
+        secrets.add(b"Zq8Rk3VtY0pL-session")
+    assert secrets.find_secrets(b"Zq8Rk3VtY0pL-session")
+    assert not secrets.find_secrets(secret(0))
+
+
+def test_the_bytes_of_all_secrets_are_bounded() -> None:
+    secrets = known(*(b"%07d-" % number * (LONGEST // 8) for number in range(3 * MAX_SECRET_BYTES // LONGEST)))
+    assert MAX_SECRET_BYTES // 4 < sum(map(len, secrets.save())) <= MAX_SECRET_BYTES
+    assert secrets.find_secrets(secrets.save()[-1])
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+@pytest.mark.parametrize("levels", range(DEEPEST_ESCAPE + 1))
+def test_a_secret_is_found_in_strings_of_strings(levels: int, ascii_only: bool) -> None:
+    """JSON in a string of JSON, and so on: each level escapes quotes and backslashes once more."""
+    one = text = 'Zq8"Rk3V\\0pL-\u00e9'
+    for _ in range(levels):
+        text = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+    data = f"you sent {text} once".encode()
+    assert (9, len(data) - 5, one.encode()) in known(one.encode()).find_secrets(data)
 
 
 def test_the_changes_are_counted_and_a_known_secret_is_no_change() -> None:
     secrets = known(secret(1), secret(2), secret(1))
     assert secrets.change_count == 2
-    assert secrets.save() == [secret(1), secret(2)]
+    assert secrets.save() == [secret(2), secret(1)]
     again = KnownSecrets()
     again.restore(secrets.save())
     assert again.find_secrets(secret(2)) == secrets.find_secrets(secret(2)) != []
 
 
 @pytest.mark.parametrize(
-    "value", [b"x7Kq2p", b"x" * 11 + b"7", b"pass phrase with more words", b"1234567890123", b"y7" * 4096]
+    "value", [b"x7Kq2p", b"x" * 11 + b"7", b"pass phrase with more words", b"1234567890123", b"y7" * (LONGEST // 2)]
 )
 def test_these_are_searched_for(value: bytes) -> None:
     assert known(value).save() == [value]

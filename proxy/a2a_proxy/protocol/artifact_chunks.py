@@ -5,6 +5,7 @@ The content itself is assembled by `artifact` from recorded frames.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -64,14 +65,26 @@ _decode_holder = msgspec.json.Decoder(_ArtifactHolder).decode
 
 def chunks_of_frame(frame: Frame) -> list[ArtifactChunk]:
     """Return the artifacts of a frame; empty if it has none or cannot be read."""
+    make = _chunk_of_json if frame.schema == JSON else _chunk_of_proto
     try:
-        if frame.schema == JSON:
-            return [_chunk_of_json(artifact) for artifact in _artifacts_in(_decode_holder(frame.payload))]
-        if is_protobuf(frame.schema):
-            return [
-                _chunk_of_proto(artifact)
-                for artifact in _proto_artifacts(decoder_for(frame.schema).parse(frame.payload))
-            ]
+        return [make(artifact) for artifact in _read_artifacts(frame.schema, frame.payload)]
+    except (*UNREADABLE_ERRORS, RenderError):
+        return []
+
+
+def texts_of_frame(frame: Frame) -> list[str]:
+    """Return the texts in the artifacts of a frame, in their order; empty if it cannot be read."""
+    artifacts = _read_artifacts(frame.schema, frame.payload)
+    return [part.text for artifact in artifacts for part in artifact.parts or () if part.text]
+
+
+@lru_cache(maxsize=1)  # the same frame is read by the redactor, the tasks and the segments
+def _read_artifacts(schema: str, payload: bytes) -> list[Any]:
+    try:
+        if schema == JSON:
+            return _artifacts_in(_decode_holder(payload))
+        if is_protobuf(schema):
+            return _proto_artifacts(decoder_for(schema).parse(payload))
     except (*UNREADABLE_ERRORS, DecodeError, KeyError, RenderError):
         return []
     return []

@@ -11,6 +11,7 @@ Redactors:
 - `scanner`: a redactor that reports secrets instead
 
 Payloads:
+- `split_secrets`: secrets that arrive in pieces
 - `payload`: redaction of a payload by its schema
 - `protobuf_hiding`: values of protobuf at the places of a policy
 - `json_hiding`: values of JSON at the places of a policy

@@ -1,6 +1,7 @@
 """Secrets found in a known place, so that they are recognized everywhere else: in an echo, an error text, a file.
 
-Each secret is searched for unencoded, JSON-escaped, percent-encoded, and in base64 at each of the three alignments.
+Each secret is searched for unencoded, JSON-escaped up to `DEEPEST_ESCAPE` times, percent-encoded, and in base64 at each
+of the three alignments.
 """
 
 from __future__ import annotations
@@ -19,10 +20,19 @@ SHORTEST = 6
 MIN_SECRET_DIGITS = 12
 """Bytes. Shorter values of digits alone, or of small letters, are ordinary text."""
 
-LONGEST = 8192
-"""Bytes. No protocol has longer credentials, and searching for them is expensive."""
+LONGEST = 64 << 10
+"""Bytes. Kerberos has the longest credentials, of 48,000 bytes; searching for longer ones is expensive."""
 
-_LIMIT = 1024
+MAX_SECRETS = 1024
+"""Secrets that are remembered. Beyond it, the half that was not used for the longest time is forgotten."""
+
+MAX_SECRET_BYTES = 4 << 20
+"""Bytes of all secrets together; beyond it, half of the secrets are forgotten too."""
+
+DEEPEST_ESCAPE = 4
+"""Levels of JSON in strings of JSON."""
+_LONGEST_CUT = 8192
+"""Bytes of a secret that the end of a text cuts off, at most. Comparing more takes time with their square."""
 _WORD = 8
 _LONG = 2 * _WORD - 1
 """Bytes. A form of this length or more covers at least one aligned 8-byte word at any offset."""
@@ -63,8 +73,14 @@ def _list_escaped_forms(secret: bytes) -> list[bytes]:
         return []
     once = msgspec.json.encode(text)[1:-1]
     ascii_only = "".join(c if ord(c) < 128 else f"\\u{ord(c):04x}" for c in once.decode() if ord(c) < 0x10000).encode()
-    twice = msgspec.json.encode(once.decode())[1:-1]
-    return [once, ascii_only, twice, once.replace(b"/", b"\\/")]
+    found = [once, ascii_only, once.replace(b"/", b"\\/")]
+    for form in (once, ascii_only):
+        for _ in range(DEEPEST_ESCAPE - 1 if b"\\" in form else 0):
+            form = msgspec.json.encode(form.decode())[1:-1]
+            if len(form) > LONGEST:
+                break
+            found.append(form)
+    return found
 
 
 def _lower_hex(percent: bytes) -> bytes:
@@ -73,30 +89,33 @@ def _lower_hex(percent: bytes) -> bytes:
 
 
 class KnownSecrets:
-    """A bounded set of secrets; the oldest are forgotten first. `change_count` counts its changes."""
+    """A bounded set of secrets; those not used for the longest time are forgotten first. `change_count` counts its
+    changes."""
 
     def __init__(self) -> None:
         self.change_count = 0
         self._secrets: dict[bytes, None] = {}
+        self._size = 0
+        """Bytes of all secrets."""
         self._forms: dict[bytes, bytes] = {}
         self._few: tuple[bytes, ...] = ()
         self._words: set[int] = set()
 
     def add(self, secret: bytes) -> None:
         """Remember a secret, unless it is too short, too long or too common to search for."""
-        if (
-            secret in self._secrets
-            or not SHORTEST <= len(secret) <= LONGEST
-            or secret.lower() in _VOCABULARY
-            or is_label(secret)
-        ):
+        if secret in self._secrets:
+            self._secrets[secret] = self._secrets.pop(secret)  # the newest now
+            return
+        if not SHORTEST <= len(secret) <= LONGEST or secret.lower() in _VOCABULARY or is_label(secret):
             return
         if _is_ordinary_text(secret):
             return
         self._secrets[secret] = None
-        if len(self._secrets) > _LIMIT:
+        self._size += len(secret)
+        if len(self._secrets) > MAX_SECRETS or self._size > MAX_SECRET_BYTES:
             # Half at once: rebuilding the index is expensive, and tokens issued per task would require it every time.
-            self._secrets = dict.fromkeys(list(self._secrets)[_LIMIT // 2 :])
+            self._secrets = dict.fromkeys(list(self._secrets)[len(self._secrets) // 2 :])
+            self._size = sum(map(len, self._secrets))
             self._rebuild_index()
         else:
             self._index_secret(secret)
@@ -144,7 +163,7 @@ class KnownSecrets:
         best: tuple[int, int, bytes] | None = None
         for form, secret in self._forms.items():
             floor = len(data) if best is None else best[0]
-            at = data.find(form[:3], max(0, len(data) - len(form) + 1))
+            at = data.find(form[:3], max(0, len(data) - min(len(form), _LONGEST_CUT) + 1))
             while 0 <= at < floor:
                 if form.startswith(data[at:]):
                     best = (at, len(data), secret)

@@ -49,6 +49,17 @@ def redact_payload(scrub: Scrubber, schema: str, data: bytes, *, cut: bool) -> t
     return _redact_protobuf(scrub, schema, data, cut)
 
 
+def replace_texts(schema: str, data: bytes, clean: dict[bytes, bytes]) -> tuple[bytes, list[str]]:
+    """Return a message with other texts in its parts, and their paths. `clean` has the new text of each old one."""
+
+    def replace(value: bytes, name: str | None, cut: bool) -> bytes | None:  # noqa: ARG001 - as `json_walk.Replace`
+        return clean.get(value) if name == "text" else None
+
+    if schema == "json":
+        return json_walk.redact_json(data, replace)
+    return protobuf_walk.redact_message(data, _find_shapes(schema)[0], replace)
+
+
 def _json_or_text(scrub: Scrubber, data: bytes, cut: bool) -> tuple[bytes, list[str]]:
     if data.lstrip()[:1] not in (b"{", b"[", b'"'):
         new = scrub.redact_text(data, cut=cut)

@@ -19,17 +19,21 @@ from a2a_proxy.model.chunk import CertificateFacts, ClientProcess, TlsFacts
 from a2a_proxy.model.eviction import keys_to_evict
 from a2a_proxy.model.exchange import Connection, ConnectionTls, Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import ArtifactState, Task
 from a2a_proxy.model.wire import Headers
+from a2a_proxy.protocol.artifact_chunks import texts_of_frame
 from a2a_proxy.redaction import payload
 from a2a_proxy.redaction.payload import fields_clean
 from a2a_proxy.redaction.policy import DEFAULT, RedactionPolicy
 from a2a_proxy.redaction.policy_scrubber import PolicyScrubber
 from a2a_proxy.redaction.scrubber import Scrubber
 from a2a_proxy.redaction.secret_names import card_names, fold_name
+from a2a_proxy.redaction.split_secrets import SplitSecrets
 
-_CARD: Final = EventKind.CARD
+_CARD, _ARTIFACT, _TASK, _EVENT = EventKind.CARD, EventKind.ARTIFACT, EventKind.TASK, FrameKind.EVENT
+_LINES: Final = frozenset({FrameKind.LOG, FrameKind.OTHER, FrameKind.UNDECODABLE})
+"""Kinds of frames that may hold lines of a longer text."""
 _CACHED: Final = 2048
 """Header lists, and heads of exchanges, that are kept."""
 _CACHED_TEXTS: Final = 1 << 15
@@ -108,6 +112,7 @@ class Redactor:
         self._heads: dict[Headers, Headers] = {}
         self._clean_texts: set[str] = {""}
         self._change_count = 0
+        self._split = SplitSecrets(self._scrub)
         self._artifacts_of: dict[tuple[str, str], tuple[int, _Artifacts, _Artifacts]] = {}
         """For tasks with many artifacts: the number of changes of the known secrets, the last artifacts seen, and the
         same without secrets."""
@@ -153,6 +158,10 @@ class Redactor:
                     or taught[1] is not exchange.response_headers
                 ):
                     self._learn_heads(exchange)
+            if frame.kind in _LINES:
+                frame = self._redact_line(frame)
+            elif frame.event is _ARTIFACT or (frame.event is _TASK and frame.kind is _EVENT):
+                frame = self._redact_chunk(frame)
             data = frame.payload
             if self._scrub.names:
                 strings = None
@@ -178,6 +187,31 @@ class Redactor:
         except Exception:
             return _drop_payload(frame)
 
+    def _redact_line(self, frame: Frame) -> Frame:
+        """Redact a private key whose lines are the payloads of several frames."""
+        name = "log" if frame.kind is FrameKind.LOG else ""
+        place = (frame.connection, frame.exchange, frame.direction, name)
+        (clean,) = self._split.redact_pieces(place, (frame.exchange, frame.seq), [frame.payload], is_line=True)
+        if clean is frame.payload:
+            return frame
+        payload = msgspec.json.encode(clean.decode("utf-8", "replace")) if frame.schema == "json" else clean
+        return _replace_payload(frame, payload, ["$"])
+
+    def _redact_chunk(self, frame: Frame) -> Frame:
+        """Redact a secret whose characters are in several events of a stream, or in several deliveries.
+
+        A snapshot may end in the middle of a secret too, but the next event may continue any of its artifacts.
+        """
+        place = (frame.connection, frame.exchange, frame.direction, frame.artifact_id)
+        if frame.kind is not _EVENT:
+            place = (0, 0, frame.direction, f"{frame.task_id} {frame.artifact_id}")
+        texts = [text.encode("utf-8", "surrogatepass") for text in texts_of_frame(frame)]
+        new = self._split.redact_pieces(place, (frame.exchange, frame.seq), texts, is_line=False)
+        clean = {text: other for text, other in zip(texts, new, strict=True) if other is not text}
+        if frame.last_chunk or frame.event is _TASK:
+            self._split.forget_text(place)
+        return _replace_payload(frame, *payload.replace_texts(frame.schema, frame.payload, clean)) if clean else frame
+
     def _may_hold_secret(self, data: bytes, strings: Strings | None) -> bool:
         """Whether a walk through the payload could replace a string. It tests each string by itself."""
         if strings is None:
@@ -196,11 +230,8 @@ class Redactor:
             changes["framing"] = framing
         paths += [name for name in changes if name not in paths]
         if new != frame.payload:
-            changes["payload"] = new
-            if frame.truncated:
-                # A digest of the whole payload would allow guesses of the secret to be verified.
-                changes["sha256"] = b""
-        if not changes:
+            frame = _replace_payload(frame, new, [])
+        elif not changes:
             return frame
         return msgspec.structs.replace(frame, **changes, redacted=_merge_paths(frame.redacted, paths))
 
@@ -376,12 +407,13 @@ class Redactor:
 
     def save(self) -> dict[str, Any]:
         """Return the known names and secrets as plain values: only for the 0600 snapshot, never for a recording."""
-        return {"names": sorted(self._scrub.names), "seen": self._scrub.seen.save()}
+        return {"names": sorted(self._scrub.names), "seen": self._scrub.seen.save(), "texts": self._split.save()}
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Restore the names and secrets that `save` returned."""
         self._scrub.learn_names(set(saved["names"]))
         self._scrub.seen.restore(saved["seen"])
+        self._split.restore(saved["texts"])
 
     def _redact_members(self, value: _V, names: tuple[str, ...]) -> _V:
         if not self._enabled:
@@ -487,6 +519,12 @@ class Redactor:
 
 def _merge_paths(old: tuple[str, ...], new: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*old, *new)))
+
+
+def _replace_payload(frame: Frame, new: bytes, paths: list[str]) -> Frame:
+    """Return the frame with a redacted payload. A digest of the whole payload would allow guesses to be verified."""
+    digest = b"" if frame.truncated else frame.sha256
+    return msgspec.structs.replace(frame, payload=new, sha256=digest, redacted=_merge_paths(frame.redacted, paths))
 
 
 def _drop_payload(frame: Frame) -> Frame:

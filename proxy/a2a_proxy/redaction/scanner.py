@@ -19,6 +19,7 @@ from a2a_proxy.redaction.redactor import Redactor
 from a2a_proxy.redaction.scrubber import plain_name
 from a2a_proxy.redaction.secret_names import fold_name
 from a2a_proxy.redaction.secret_patterns import Edit
+from a2a_proxy.redaction.split_secrets import SplitSecrets
 
 _KEY: Final = b"key of labels that are not shown"
 _UNNAMED: Final = re.compile(
@@ -57,6 +58,7 @@ class ScanningRedactor(Redactor):
         super().__init__(_KEY, policy)
         self._heard = self._scrub = _Listener(_KEY, policy, random=random)
         self._suspicious = self._scrub.may_hold_secret
+        self._split = SplitSecrets(self._scrub)
 
     def in_frame(self, frame: Frame, exchange: Exchange | None) -> list[Sight]:
         """Return the secrets of a frame."""
@@ -194,10 +196,10 @@ class _Listener(PolicyScrubber):
             self._groups.append(self._asked[before:])
         return new
 
-    def redact_text(self, data: bytes, *, cut: bool = False) -> bytes:
-        """Redact like `Scrubber.redact_text`, and note the secrets of the text."""
+    def apply_edits(self, data: bytes, edits: list[Edit]) -> bytes:
+        """Redact like `Scrubber.apply_edits`, and note the secrets of the text."""
         before = len(self._asked)
-        new = super().redact_text(data, cut=cut)
+        new = super().apply_edits(data, edits)
         if new != data and not self._deep:
             self._groups.append(self._asked[before:])
         return new

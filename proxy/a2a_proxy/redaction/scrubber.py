@@ -134,13 +134,13 @@ class Scrubber:
         edits += [secret_patterns.Edit(*hit, False) for hit in self.seen.find_secrets(data)]
         if cut and (tail := self.seen.find_cut_secret(data)):
             edits.append(secret_patterns.Edit(*tail, False))
-        return self._apply_edits(data, edits)
+        return self.apply_edits(data, edits)
 
     def find_edits(self, data: bytes, *, cut: bool) -> list[secret_patterns.Edit]:
         """Return the edits for the secrets in a text, except secrets known from elsewhere."""
         return secret_patterns.find_secrets(data, self.names, cut=cut)
 
-    def _apply_edits(self, data: bytes, edits: list[secret_patterns.Edit]) -> bytes:
+    def apply_edits(self, data: bytes, edits: list[secret_patterns.Edit]) -> bytes:
         """Apply all edits at once. The union of overlapping edits gets the label of the first one."""
         pieces: list[bytes] = []
         done = 0

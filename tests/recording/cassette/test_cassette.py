@@ -64,15 +64,41 @@ def test_conversion_between_recording_and_cassette_loses_nothing(tmp_path_factor
     if ended:
         writers[1].finish(STARTED + 99, how="unclean", complete="all but 3 bytes", lost=3, edits=2)
     first = Recording.from_connection(db, "first")
-    write_cassette(first, folder / "one.a2a.jsonl")
+    write_cassette(first, folder / "one.a2a.jsonl", with_command=True)
     read_cassette(folder / "one.a2a.jsonl", folder / "back.a2a.db")
     with Recording(folder / "back.a2a.db") as back:
         assert _content(back) == _content(first)
-        write_cassette(back, folder / "two.a2a.jsonl")
+        write_cassette(back, folder / "two.a2a.jsonl", with_command=True)
     assert (folder / "two.a2a.jsonl").read_bytes() == (folder / "one.a2a.jsonl").read_bytes()
     with open_recording_or_cassette(folder / "one.a2a.jsonl") as opened:
         assert _content(opened) == _content(first)
     db.close()
+
+
+def test_command_lines_and_process_ids_stay_out_unless_asked_for(tmp_path: Path):
+    """Nor the folders in the command line of a stdio agent, which is its name; a rewritten cassette keeps them."""
+    agent = "/usr/bin/python3 '/home/me/agents/agent.py' --config=/home/me/x.json --url http://h/a/b ./own/c"
+    name = "python3 'agent.py' --config=x.json --url http://h/a/b ./own/c"
+    db = open_private()
+    command = ("a2a-proxy", "stdio", "--", "/usr/bin/python3")
+    writer = Writer.on_connection(db, facts(command=command, listens=("stdio",), upstreams=(agent,)))
+    connection = Connection(1, "c", "stdio", agent, STARTED)
+    writer.write([], [], Changes([connection], [], [Task(agent, "t", first=STARTED, last=STARTED)]))
+    writer.finish(STARTED + 50)
+    recording = Recording.from_connection(db, "stdio")
+    write_cassette(recording, plain := tmp_path / "plain.a2a.jsonl")
+    write_cassette(recording, full := tmp_path / "full.a2a.jsonl", with_command=True)
+    db.close()
+    header, line, task = map(json.loads, plain.read_bytes().splitlines()[:3])
+    assert {"command", "pid"}.isdisjoint(header["sessions"][0])
+    assert (header["sessions"][0]["upstreams"], line["upstream"], task["agent"]) == ([name], name, name)
+    (session,) = json.loads(full.read_bytes().splitlines()[0])["sessions"]
+    assert (session["command"], session["pid"], session["upstreams"]) == ([*command], 4711, [agent])
+    assert not rewrite_cassette(plain, check=True).changed
+    assert not rewrite_cassette(full, check=True).changed
+    with open_recording_or_cassette(plain) as opened, open_recording_or_cassette(full) as same:
+        assert opened.read_sessions()[0].facts == facts(listens=("stdio",), upstreams=(name,), pid=0)
+        assert same.read_sessions()[0].facts.command == command
 
 
 def _story() -> tuple[list[Frame], list[Finding], Changes]:
@@ -288,7 +314,7 @@ def test_selected_sessions_are_exported(tmp_path: Path):
         Writer.on_connection(db, facts(number)).write(event_frames(3, seed=number))
     write_cassette(Recording.from_connection(db, "two"), tmp_path / "s.a2a.jsonl", sessions=[2])
     with open_recording_or_cassette(tmp_path / "s.a2a.jsonl") as recording:
-        assert [row.facts for row in recording.read_sessions()] == [facts(2)]
+        assert [row.facts for row in recording.read_sessions()] == [facts(2, pid=0)]
         assert [row.frame for row in recording.frames_after(0)] == event_frames(3, seed=2)
 
 
@@ -373,7 +399,7 @@ def test_hidden_characters_are_escaped(tmp_path: Path) -> None:
     writer.write(stored, [found], Changes([Connection(1, "c:1", "l:1", "u:1", STARTED)], [exchange], []))
     writer.finish(STARTED + 50)
     before = Recording.from_connection(db, "hidden")
-    write_cassette(before, path := tmp_path / "h.a2a.jsonl")
+    write_cassette(before, path := tmp_path / "h.a2a.jsonl", with_command=True)
     text = path.read_text("utf-8")
     assert not set(text) & set(hidden)
     assert "é 🤖" in text

@@ -85,17 +85,31 @@ def export() -> None:
     """See `_HELP`."""
 
 
+_command_option = click.option(
+    "--with-command", is_flag=True, help="Keep the command line and the process id of the proxy."
+)
+
+
 def _add_format_command(form: ExportFormat) -> None:
-    @export.command(form.name, help=f"Write {form.description} (*{form.suffix}).", short_help=form.description)
     @add_common_options
     @output_option
     def run(
-        recording: Path | None, where: str, redact: tuple[str, ...], redact_policy: Path | None, output: Path | None
+        recording: Path | None,
+        where: str,
+        redact: tuple[str, ...],
+        redact_policy: Path | None,
+        output: Path | None,
+        **options: bool,
     ) -> None:
         from a2a_inspect.commands.export import ExportOptions, export_recording
         from a2a_inspect.data.redacted_view import RedactionOptions
 
-        export_recording(ExportOptions(recording, where, RedactionOptions(redact, redact_policy)), output, form.name)
+        selected = ExportOptions(recording, where, RedactionOptions(redact, redact_policy))
+        export_recording(selected, output, form.name, **options)
+
+    if form.name == DEFAULT_FORMAT:
+        run = _command_option(run)
+    export.command(form.name, help=f"Write {form.description} (*{form.suffix}).", short_help=form.description)(run)
 
 
 for _each in FORMATS.values():

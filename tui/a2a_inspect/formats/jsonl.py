@@ -9,8 +9,11 @@ from a2a_proxy.protocol.completeness import CHOICE_PREFIX
 from a2a_proxy.recording.cassette.exporter import Exporter, Selection
 
 
-def write_jsonl(source: ExportSelection, stream: BinaryIO) -> None:
-    """Write the selection; if exchanges were selected, the sessions name the selection. Raises RecordingError."""
+def write_jsonl(source: ExportSelection, stream: BinaryIO, *, with_command: bool = False) -> None:
+    """Write the selection; if exchanges were selected, the sessions name the selection.
+
+    `with_command` keeps command lines and process ids of proxies. Raises RecordingError.
+    """
     recording, keys = source.recording, source.keys
     selection = None if keys is None else Selection(recording, keys, f"{CHOICE_PREFIX}{source.description}")
-    Exporter(recording, recording.read_sessions(), stream, selection=selection).run()
+    Exporter(recording, recording.read_sessions(), stream, selection=selection, with_command=with_command).run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +24,8 @@ MIN_BLOB_BYTES = 65_536
 
 STATE_FIELDS = ("ended", "how", "complete", "lost", "edits")
 """Members of a session's object besides its facts."""
+_FOLDERS = re.compile(r"(?<![\w.~:/])/(?:[^\s/'\"]+/)+")
+"""The folders of an absolute path in a command line."""
 COUNTED_KINDS = ("connection", "exchange", "frame", "task", "finding")
 """Kinds of lines between the first and the last. Notes are counted only if there are any."""
 
@@ -66,10 +69,16 @@ class Exporter:
         stream: BinaryIO,
         blobs: Path | None = None,
         selection: Selection | None = None,
+        *,
+        with_command: bool = False,
     ) -> None:
+        """`with_command`: whether command lines, their folders and the process id of the relay are written."""
         self.recording = recording
         self.selection = selection
-        self._rows = [_mark_partial(row, selection) for row in rows]
+        self._with_command = with_command
+        pipes = [] if with_command else [row.facts for row in rows if "stdio" in row.facts.listens]
+        self._commands = {upstream for facts in pipes for upstream in facts.upstreams}
+        self._rows = [self._clean_facts(_mark_partial(row, selection)) for row in rows]
         self._stream = stream
         self._blobs = blobs
         self._digest = hashlib.sha256()
@@ -92,7 +101,8 @@ class Exporter:
         for task in self._filter_sessions(self.recording.read_tasks()):
             kept = task if self.selection is None else self.selection.select_task(task)
             if kept is not None:
-                self._write_session_line(task.session, json_objects.write_task(kept.task, self._started[task.session]))
+                named = msgspec.structs.replace(kept.task, agent=self._agent_name(kept.task.agent))
+                self._write_session_line(task.session, json_objects.write_task(named, self._started[task.session]))
         for finding in self._filter_sessions(self.recording.read_findings()):
             if self._is_selected(finding, finding.finding.exchange):
                 self._write_session_line(
@@ -117,6 +127,18 @@ class Exporter:
                 )
         for rest in waiting.values():
             rest.write_rest()
+
+    def _clean_facts(self, row: SessionRow) -> SessionRow:
+        """Return the session without command line and process id, unless they are wanted."""
+        if self._with_command:
+            return row
+        upstreams = tuple(map(self._agent_name, row.facts.upstreams))
+        facts = msgspec.structs.replace(row.facts, command=(), pid=0, upstreams=upstreams)
+        return msgspec.structs.replace(row, facts=facts)
+
+    def _agent_name(self, upstream: str) -> str:
+        """Return the name of an upstream: the command line of a stdio agent without the folders of its paths."""
+        return _FOLDERS.sub("", upstream) if upstream in self._commands else upstream
 
     def _filter_sessions(self, values: Iterable[Any]) -> Iterator[Any]:
         return (value for value in values if value.session in self._places)
@@ -149,9 +171,8 @@ class Exporter:
     def write_connection(self, row: Any) -> None:
         """Write the line of a connection if it is selected."""
         if self.selection is None or self.selection.has_connection(row.session, row.connection.id):
-            self._write_session_line(
-                row.session, json_objects.write_connection(row.connection, self._started[row.session])
-            )
+            named = msgspec.structs.replace(row.connection, upstream=self._agent_name(row.connection.upstream))
+            self._write_session_line(row.session, json_objects.write_connection(named, self._started[row.session]))
 
     def write_exchange(self, row: Any) -> None:
         """Write the line of an exchange if it is selected."""
@@ -199,7 +220,7 @@ def _mark_partial(row: SessionRow, selection: Selection | None) -> SessionRow:
 def session_line(row: SessionRow) -> Line:
     """Return a session as in the first line of a cassette."""
     facts = msgspec.to_builtins(row.facts)
-    for name in ("redaction", "names", "faults"):
+    for name in ("command", "pid", "redaction", "names", "faults"):
         if not facts[name]:
             del facts[name]
     state = {"how": row.how, "complete": row.complete, "lost": row.lost, "edits": row.edits}

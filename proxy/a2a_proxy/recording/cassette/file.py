@@ -10,9 +10,10 @@
     {"end":{counts},"payloads":"<sha256 over all payloads>","sha256":"<sha256 over all lines before>"}
 
 Lines of any session except the first name it: `"session":2`. Times are ns relative to the start of their session. The
-conversion is lossless both ways, except for the state of a live journal (position, snapshot). Segments, interruptions
-and hand-offs have no lines: they are rebuilt from the frames on reading. Writing and reading hold one line at a time in
-memory, and as much of a recording as one transaction.
+conversion is lossless both ways, except for the state of a live journal (position, snapshot) and, unless they are asked
+for, command lines: a cassette is made to be committed. Segments, interruptions and hand-offs have no lines: they are
+rebuilt from the frames on reading. Writing and reading hold one line at a time in memory, and as much of a recording as
+one transaction.
 
 The exporter and the importer are imported only when they are used, so that opening a recording does not wait for them.
 """
@@ -71,12 +72,14 @@ def write_cassette(
     selection: Selection | None = None,
     blobs: bool = False,
     overwrite: bool = False,
+    with_command: bool = False,
 ) -> None:
     """Write a recording, or some of its sessions or exchanges, as a cassette (mode 0600), completely or not at all.
 
     With `blobs`, payloads of MIN_BLOB_BYTES or more go to `blobs/<sha256>` in the same folder. With `overwrite` it
-    replaces a cassette or an empty file, but no other. Raises RecordingError if the file must not be replaced or cannot
-    be written.
+    replaces a cassette or an empty file, but no other. Without `with_command` it has neither the command line and the
+    process id of the proxy nor the folders in the command line of a stdio agent. Raises RecordingError if the file must
+    not be replaced or cannot be written.
     """
     file = Path(path)
     check_replaceable(file, overwrite=overwrite)
@@ -88,7 +91,8 @@ def write_cassette(
         handle, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
         try:
             with os.fdopen(handle, "wb") as stream:
-                Exporter(recording, rows, stream, file.parent / "blobs" if blobs else None, selection).run()
+                folder = file.parent / "blobs" if blobs else None
+                Exporter(recording, rows, stream, folder, selection, with_command=with_command).run()
             os.replace(name, file)
         finally:
             Path(name).unlink(missing_ok=True)

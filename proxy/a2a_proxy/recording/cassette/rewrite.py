@@ -43,11 +43,11 @@ def rewrite_cassette(path: Path, *, blobs: bool | None = None, check: bool = Fal
             keep = read.blobs if blobs is None else blobs
             with Recording.from_connection(db, str(path)) as recording, tempfile.TemporaryDirectory() as folder:
                 rewritten = Path(folder) / "again.a2a.jsonl"
-                write_cassette(recording, rewritten, blobs=keep)
+                write_cassette(recording, rewritten, blobs=keep, with_command=True)
                 changed = not filecmp.cmp(file, rewritten, shallow=False)
                 if changed and not check:
                     mode = file.stat().st_mode & 0o777
-                    write_cassette(recording, file, blobs=keep, overwrite=True)
+                    write_cassette(recording, file, blobs=keep, overwrite=True, with_command=True)
                     file.chmod(mode)
     except OSError as wrong:
         raise RecordingError(f"cannot use {path}: {wrong.strerror}", "check its permissions and its disk") from wrong

@@ -1,0 +1,182 @@
+"""Secrets that arrive in pieces: a private key in the lines of a log, a token in the chunks of an artifact.
+
+Each piece is recorded as it arrives, before the next one. So a piece is judged together with the end of the text before
+it, and the beginning of a key at its end counts as a key as soon as it looks generated. Of a key, the prefix and a few
+characters may have been recorded before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+
+from a2a_proxy.model.eviction import keys_to_evict
+from a2a_proxy.redaction.key_formats import FORMATS
+from a2a_proxy.redaction.known_secrets import SHORTEST
+from a2a_proxy.redaction.scrubber import Scrubber
+from a2a_proxy.redaction.secret_patterns import Edit, looks_random
+
+LONGEST_KEY: Final = 16 << 10
+"""Bytes after the first line of a private key that are replaced if its last line does not follow."""
+LONGEST_TAIL: Final = 512
+"""Bytes of the text before a piece that are judged with it, at most."""
+MAX_TEXTS: Final = 2048
+"""Texts whose end is remembered; the oldest is forgotten first."""
+_KEY_HEAD: Final = 256
+"""Bytes of the beginning of a longer secret that are judged with its next piece."""
+_CAPITALS: Final = 12
+"""Characters of a word of capitals that may be the beginning of a key, at least."""
+_SHORT_TAIL: Final = 48
+"""Bytes of a text that are not worth to be shortened."""
+_TAIL_WORDS: Final = 4
+"""Words of the text before a piece that are judged with it: `-----BEGIN RSA PRIVATE KEY-----` has four."""
+_PROSE: Final = re.compile(rb"\s*+(?:[A-Z]?[a-z]{1,19}+(?:['\-][a-z]{1,19}+)*+(?:[.,;!?)]*+\s++|[.,;!?)]*+\Z))*+")
+"""Text in which no search for secrets finds one, found in a fifth of its time."""
+_KEY_BEGIN: Final = re.compile(
+    rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?=[ \t]*+[^ \t\n]*+[ \t]*+(?:\n|\Z))"
+)
+"""The first line of a private key. Nothing but one word follows it in its line, unlike in a sentence."""
+_KEY_END: Final = b"-----END"
+
+_CUT_AFTER_MIDDLE: Final = re.compile(
+    "|".join(
+        rf"{form.before}{form.near}{re.escape(prefix)}(?:{form.after})?[{form.alphabet}]*\Z"
+        for form in FORMATS
+        if form.near
+        for prefix in form.prefixes
+    ).encode()
+)
+"""The beginning of a key whose form shows in its middle, up to the end of the text."""
+
+Place = tuple[int, int, int, str]
+"""The text that a piece belongs to: its connection, exchange and direction, and the id of its artifact."""
+
+
+class _Text(msgspec.Struct):
+    """A text of which more pieces may follow."""
+
+    frame: tuple[int, int] = (-1, -1)
+    """Numbers of the exchange and of the frame with the last piece."""
+    tail: bytes = b""
+    """The end of the text so far, unredacted."""
+    key_left: int = 0
+    """Bytes of an open private key that may follow; 0 if none is open."""
+
+
+class SplitSecrets:
+    """The ends of the texts of one session."""
+
+    def __init__(self, scrub: Scrubber) -> None:
+        self._scrub = scrub
+        self._texts: dict[Place, _Text] = {}
+
+    def redact_pieces(self, place: Place, frame: tuple[int, int], pieces: list[bytes], *, is_line: bool) -> list[bytes]:
+        """Return the next pieces of a text without the parts of secrets that began before or that they leave open.
+
+        `frame` is the number of the exchange and of the frame with the pieces. If it is not higher than before, a new
+        text begins: the frames are read a second time. Of lines, only private keys continue in the next piece.
+        """
+        text = self._texts.get(place)
+        if text is None or frame <= text.frame:
+            self._texts.pop(place, None)
+            if is_line and not any(b"PRIVATE KEY" in piece for piece in pieces):
+                return pieces
+            for oldest in keys_to_evict(self._texts, MAX_TEXTS):
+                del self._texts[oldest]
+            text = self._texts[place] = _Text()
+        text.frame = frame
+        return [
+            (self._redact_key_piece if text.key_left else self._redact_open_piece)(text, piece, is_line=is_line)
+            for piece in pieces
+        ]
+
+    def forget_text(self, place: Place) -> None:
+        """Forget a text that is complete."""
+        self._texts.pop(place, None)
+
+    def _redact_key_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+        """Redact a piece of a text with an open private key."""
+        data = text.tail + piece
+        end = data.find(_KEY_END)
+        if end < 0:
+            text.key_left = max(text.key_left - len(piece), 0)
+            text.tail = b"" if is_line else data[1 - len(_KEY_END) :]
+            return self._label(piece)
+        inside = max(end - len(text.tail), 0)
+        text.key_left, text.tail = 0, b""
+        return self._label(piece[:inside]) + self._redact_open_piece(text, piece[inside:], is_line=is_line)
+
+    def _redact_open_piece(self, text: _Text, piece: bytes, *, is_line: bool) -> bytes:
+        data, offset = text.tail + piece, len(text.tail)
+        if self._is_prose(data):
+            text.tail = b"" if is_line else _tail_of(data)
+            return piece
+        edits = [] if is_line else self._find_edits(data)
+        text.tail = b"" if is_line else _tail_of(data)
+        cut = min((edit.start for edit in edits if edit.end == len(data)), default=len(data))
+        if len(data) - cut > _KEY_HEAD:  # its form shows at its beginning
+            text.tail = data[cut : cut + _KEY_HEAD]
+        last = data.rfind(b"-----BEGIN ")
+        begin = _KEY_BEGIN.match(data, last) if last >= 0 else None
+        if begin is not None and data.find(_KEY_END, begin.end()) < 0:
+            text.key_left, text.tail = LONGEST_KEY, b""
+            rest = data[max(begin.end(), offset) :]
+            if rest.strip() and not is_line:  # the rest of a line is judged with the line
+                edits.append(Edit(len(data) - len(rest), len(data), rest, False))
+        moved = [(edit, max(edit.start - offset, 0), edit.end - offset) for edit in edits if edit.end > offset]
+        inside = [edit._replace(start=start, end=end) for edit, start, end in moved]
+        return self._scrub.apply_edits(piece, inside) if inside else piece
+
+    def _is_prose(self, data: bytes) -> bool:
+        """Whether a text certainly has no secret: prose, if no policy demands more."""
+        return bool(
+            type(self._scrub) is Scrubber and _PROSE.fullmatch(data) and not self._scrub.seen.may_contain_secret(data)
+        )
+
+    def _find_edits(self, data: bytes) -> list[Edit]:
+        """Return the edits for the secrets in a text, the last of which may be incomplete."""
+        last = data.rsplit(None, 1)[-1:]
+        if not (last and _looks_generated(last[0])) and not self._scrub.may_hold_secret(data):
+            return []
+        edits = [
+            edit
+            for edit in self._scrub.find_edits(data, cut=True)
+            if edit.known or edit.end < len(data) or _looks_generated(edit.secret)
+        ]
+        if cut := _CUT_AFTER_MIDDLE.search(data, max(0, len(data) - LONGEST_TAIL)):
+            edits.append(Edit(*cut.span(), cut[0], False))
+        for edit in edits:
+            if edit.known and edit.end < len(data):
+                self._scrub.learn_secret(edit.secret)
+        known = self._scrub.seen.find_secrets(data)
+        if (beginning := self._scrub.seen.find_cut_secret(data)) and beginning[1] - beginning[0] >= SHORTEST:
+            known.append(beginning)
+        return edits + [Edit(*hit, False) for hit in known]
+
+    def _label(self, piece: bytes) -> bytes:
+        return self._scrub.apply_edits(piece, [Edit(0, len(piece), piece, False)] if piece.strip() else [])
+
+    def save(self) -> list[Any]:
+        """Return plain values for `restore`, which hold unredacted text."""
+        return [[place, msgspec.structs.astuple(text)] for place, text in self._texts.items()]
+
+    def restore(self, saved: Iterable[Any]) -> None:
+        """Restore the texts that `save` returned."""
+        self._texts = {tuple(place): _Text(tuple(frame), *text) for place, (frame, *text) in saved}
+
+
+def _looks_generated(word: bytes) -> bool:
+    """Whether a word may be the beginning of a key; keys of capitals alone have digits only here and there."""
+    return looks_random(word) or (len(word) >= _CAPITALS and word.isupper())
+
+
+def _tail_of(data: bytes) -> bytes:
+    """Return the last words of a text, and all white space between and after them; all of a short text."""
+    if len(data) <= _SHORT_TAIL:
+        return data
+    words = data.rsplit(None, _TAIL_WORDS)
+    start = len(words[0]) if len(words) > _TAIL_WORDS else 0
+    return data[max(start, len(data) - LONGEST_TAIL) :]
