@@ -70,14 +70,13 @@ class AgentUrls:
         show_note: ShowNote,
         is_own: Callable[[Receiver], bool],
         keep_request: Callable[[str, Upstream, bytes], None],
-        client: str = "",
     ) -> None:
-        """Create the URLs of an agent for the client at the IP address `client`.
-
-        `name` is the agent's upstream as the user wrote it, `base` is empty if the agent cannot reach the proxy,
-        `sources` are the IP addresses from which it may deliver (any, if empty), and `is_own` says whether a receiver
-        is a listener of the proxy, so that notifications pass here anyway. `keep_request` keeps the request of a key to
-        this agent."""
+        """Create the URLs of an agent. `name` is its upstream as the user wrote it, `base` is empty if the agent cannot
+        reach the proxy, `sources` are the IP addresses from which it may deliver (any, if empty), and `is_own` says
+        whether a receiver is a listener of the proxy, so that notifications pass here anyway. `keep_request` keeps the
+        request of a key to this agent."""
+        self.client = ""
+        """The IP address of the client whose URLs are replaced."""
         self._registry = registry
         self._upstream = agent
         self._keep_request = keep_request
@@ -86,7 +85,6 @@ class AgentUrls:
         self._sources = sources
         self._show_note = show_note
         self._is_own = is_own
-        self._client = client
 
     def replace_url(self, url: str, config: PushConfig) -> str | None:
         """Return the proxy's URL for a client's webhook, or None if the URL must stay."""
@@ -97,7 +95,7 @@ class AgentUrls:
             self._tell_unreachable(receiver)
             return None
         try:
-            registration = self._registry.add(url, self._agent, self._sources, config, self._client)
+            registration = self._registry.add(url, self._agent, self._sources, config, self.client)
         except OSError as error:
             self._tell_kept(
                 receiver, f"the registration cannot be stored: {error.strerror}", "check the state directory"

@@ -62,7 +62,7 @@ class WebhookService:
 
         # An agent for which another URL was given may reach the proxy through other machines, with their addresses.
         sources = () if self._url else delivery_sources(peer, aliases)
-        return AgentUrls(
+        urls = AgentUrls(
             self.registry,
             name,
             agent,
@@ -71,8 +71,9 @@ class WebhookService:
             show_note,
             is_own_receiver,
             self._keep_request,
-            client,
         )
+        urls.client = client
+        return urls
 
     @property
     def kept_count(self) -> int:
