@@ -77,6 +77,16 @@ def updates(count: int) -> bytes:
     return numbered(START, lambda stream: call(stream, CARDS))(CALLS) + frame(8, 0, 0, b"\0\0\0\1") * count
 
 
+def stream(path: bytes) -> bytes:
+    """Return a call for a stream of events over HTTP/1.1."""
+    body = b'{"jsonrpc":"2.0","id":1,"method":"SendStreamingMessage","params":{}}'
+    return b"POST %s HTTP/1.1\r\nHost: agent\r\nContent-Length: %d\r\n\r\n%s" % (path, len(body), body)
+
+
+EVENTS = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+FAULT = "drop 2 of SendStreamingMessage"
+"""A fault that makes the proxy read the events of these calls."""
+
 FLOODS = {
     "requests": Flood(repeated(b"", b"GET / HTTP/1.1\r\n\r\n")),
     "requests and answers": Flood(
@@ -106,6 +116,19 @@ FLOODS = {
         agent=repeated(frame(1, 4, 1, GRPC), frame(0, 0, 1)),
         agent_ends=True,
     ),
+    "an event in chunks of one byte": Flood(
+        lambda _: stream(b"/chunks"),
+        b"/chunks",
+        agent=repeated(EVENTS + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        agent_ends=True,
+    ),
+    "CR between events": Flood(
+        lambda _: stream(b"/returns"), b"/returns", agent=repeated(EVENTS + b"\r\n", b"\r" * 20), agent_ends=True
+    ),
+    "small events": Flood(
+        lambda _: stream(b"/events"), b"/events", agent=repeated(EVENTS + b"\r\n", b"data:1\n\n"), agent_ends=True
+    ),
+    "frames of 16 MB": Flood(lambda _: START + frame(1, 4, 1, REQUEST) + frame(0, 0, 1, bytes((1 << 24) - 1)) * 2),
     "updates for cards": Flood(
         updates, CARDS, agent=lambda _: numbered(b"", lambda s: frame(1, 4, s, GRPC) + frame(0, 0, s, b"\0"))(CALLS)
     ),
@@ -117,8 +140,8 @@ def agent_for(count: int) -> Callable[[asyncio.StreamReader, asyncio.StreamWrite
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         data = await reader.read(1 << 18)
-        good = data.startswith(b"POST") and b"chunked" not in data
         flood = next((flood for flood in FLOODS.values() if flood.mark and flood.mark in data), FLOODS["requests"])
+        good = data.startswith(b"POST") and b"chunked" not in data and not flood.mark
         if data.startswith(PREFACE):
             writer.write(SETTINGS)
         if flood.agent is not None:

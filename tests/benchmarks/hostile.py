@@ -15,6 +15,7 @@ from processes import free_port, running
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
 
+from support_floods import FAULT as FAULT
 from support_floods import FLOODS, send
 
 QUIET = "no hostile client"

@@ -366,7 +366,17 @@ class Suite:
 
     def hostile(self, messages: int) -> None:
         """Measure the longest delay of a normal client while a hostile one keeps the proxy busy."""
-        ways = {"": (), ", nothing rewritten": ("--rewrite-card", "never", "--keep-host")}
+        every = (
+            "--fault",
+            hostile.FAULT,
+            "--webhooks",
+            "127.0.0.1:0",
+            "--forward",
+            "127.0.0.1:0",
+            "--tls",
+            "--propagate",
+        )
+        ways = {"": (), ", nothing rewritten": ("--rewrite-card", "never", "--keep-host"), ", every option": every}
         with hostile.agent(self.folder, messages) as origin:
             for words, options in ways.items():
                 rounds = [hostile.measure(self.folder, origin, messages, *options) for _ in range(self._rounds)]

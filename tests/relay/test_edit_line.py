@@ -17,13 +17,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from a2a_proxy.faults.live import parse_live_fault
+from a2a_proxy.faults.plan import FaultPlan
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay import connection_editing
 from a2a_proxy.relay.connection_editing import ConnectionEditing, WorkQueue, make_editor
-from a2a_proxy.relay.edits.edit import UNLIMITED, CardOutcome, EditFact, EditPlan
+from a2a_proxy.relay.edits.edit import UNLIMITED, CardOutcome, EditFact, Editor, EditPlan
+from a2a_proxy.relay.fault_editing import make_fault_editor
+from a2a_proxy.relay.held_bytes import HeldBytes
 from a2a_proxy.relay.listener_state import EditPolicy
 from a2a_proxy.relay.run import loop_factory
-from support_floods import ANSWER, CARD, FLOODS, GROWING, GRPC, START, agent_for, call, frame, send
+from support_floods import (
+    ANSWER,
+    CARD,
+    EVENTS,
+    FAULT,
+    FLOODS,
+    GROWING,
+    GRPC,
+    START,
+    agent_for,
+    call,
+    frame,
+    send,
+    stream,
+)
 from support_relay import SECONDS, CountingJournal, Story, agent, relaying
 from support_wire import pieces_of
 
@@ -39,6 +57,9 @@ def rewritten(payload: bytes, _form: str, _authority: str) -> CardOutcome:
 
 
 def plan_of(name: str) -> EditPlan:
+    if name == "faults":
+        faults = map(parse_live_fault, (FAULT, "dup 3 of *", "slice 5 of *", "fail 503 at GetTask"))
+        return EditPlan(b"agent:1", rewritten, "proxy:9000", faults=FaultPlan(list(faults)))
     authority, bits = (None if name == "cards" else b"agent:1"), (Random(1).getrandbits if name == "trace" else None)
     return EditPlan(authority, rewritten, "proxy:9000", bits)
 
@@ -51,6 +72,9 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 CARD_ANSWER = b'HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n{"url":"http://agent/"}'
 HEADERS = frame(1, 4, 1, GRPC)
+GET_TASK = b"POST /tasks HTTP/1.1\r\nHost: agent\r\nContent-Length: 30\r\n\r\n" + b'{"id":1, "method":"tasks/get"}'
+GRPC_PATH = b"/lf.a2a.v1.A2AService/SendStreamingMessage"
+STREAM_CALL = b"\x83\x86\x04" + bytes((len(GRPC_PATH),)) + GRPC_PATH + GRPC[1:]
 MESSAGE = b"\0\0\0\0\x05agent"
 
 Steps = list[tuple[Direction, bytes]]
@@ -70,11 +94,27 @@ STORIES: dict[str, Steps] = {
         (TO_CLIENT, frame(0, 0, 1) * 20 + frame(1, 5, 1, b"\0\x0bgrpc-status\x010") + frame(6, 0, 0, bytes(8))),
         (TO_AGENT, frame(8, 0, 1, b"\0\0\1\0") * 20 + frame(6, 0, 0, bytes(8))),
     ],
+    "events": [
+        (TO_AGENT, stream(b"/") + GET_TASK + stream(b"/")),
+        (TO_CLIENT, CONTINUE * 3 + EVENTS + CHUNKED.replace(b"3\r\nabc", b"8\r\ndata:1\n\n")),
+        (TO_CLIENT, EVENTS + b"Content-Length: 90\r\n\r\n" + b"data: 2\r\n\r\n" * 8 + b"\n\r"),
+    ],
+    "messages": [
+        (TO_AGENT, START + b"".join(frame(1, 5, s, STREAM_CALL) for s in (1, 3))),
+        (TO_CLIENT, frame(4, 0, 0) + b"".join(frame(1, 4, s, GRPC) + frame(0, 0, s, MESSAGE * 9) for s in (1, 3))),
+        (TO_CLIENT, b"".join(frame(0, 0, 1, MESSAGE[n : n + 1]) for n in range(10)) + frame(0, 1, 3, bytes(9000))),
+        (TO_AGENT, frame(8, 0, 0, b"\0\0\1\0") + frame(8, 0, 3, b"\0\0\1\0")),
+        (TO_CLIENT, frame(1, 5, 1, b"\0\x0bgrpc-status\x010") + frame(6, 0, 0, bytes(8))),
+    ],
     "the end of HTTP/2 editing": [
         (TO_AGENT, START + frame(6, 0, 0, bytes(8)) * 20 + frame(9, 4, 1) + frame(6, 0, 0, bytes(8)) * 20),
         (TO_CLIENT, frame(4, 0, 0) * 20),
     ],
 }
+
+
+def make_editor_of(http2: bool, plan: EditPlan) -> Editor:
+    return make_editor(http2, plan) if plan.faults is None else make_fault_editor(http2, plan, plan.faults)
 
 
 class Loop:
@@ -92,8 +132,11 @@ class Loop:
     def call_soon(self, call: Callable[[], None]) -> None:
         self.calls.append(call)
 
-    def call_at(self, _at: float, late: Callable[[], None]) -> asyncio.Handle:
-        return asyncio.Handle(late, (), cast(asyncio.AbstractEventLoop, self))
+    def call_at(self, at: float, late: Callable[[], None]) -> asyncio.Handle:
+        handle = asyncio.Handle(late, (), cast(asyncio.AbstractEventLoop, self))
+        if at <= self.time():
+            self.calls.append(lambda: None if handle.cancelled() else late())
+        return handle
 
     def run(self) -> None:
         due, self.calls = self.calls, []
@@ -112,10 +155,10 @@ class Line:
         self.line: ConnectionEditing | None = None
         loop = cast(asyncio.AbstractEventLoop, self.loop)
         sinks = (self.out[0].extend, self.out[1].extend)
-        editor = make_editor(STORIES[story][0][1].startswith(START[:24]), plan_of(plan))
-        queue = WorkQueue(loop)
+        editor = make_editor_of(STORIES[story][0][1].startswith(START[:24]), plan_of(plan))
+        queue, held = WorkQueue(loop), HeldBytes(loop)
         self.line = ConnectionEditing(
-            editor, loop, queue, sinks, sinks, self.edited, lambda *delay: self.delays.append(delay)
+            editor, loop, queue, held, sinks, sinks, self.edited, lambda *delay: self.delays.append(delay)
         )
 
     def edited(self, facts: list[EditFact] | None) -> None:
@@ -137,12 +180,13 @@ class Line:
             self.loop.run()
 
     def end(self) -> tuple[list[bytes], list[tuple[Any, ...]]]:
-        for direction in Direction:
+        for direction in (*Direction, *Direction):  # again, because the first ones may be delayed
             if self.line is not None:
                 self.edited(self.line.feed_eof(direction))
+            self.drain()
         facts = [
             (fact.kind, fact.direction, fact.detail, fact.kind == "ended" or fact.offset)  # of the piece where it ended
-            for fact in self.facts
+            for fact in sorted(self.facts, key=lambda fact: fact.kind in ("fault", "answer"))  # of two editors
         ]
         return [bytes(out) for out in self.out], facts
 
@@ -159,7 +203,7 @@ def played(story: str, plan: str, cuts: list[int], *, drained: bool = True) -> L
     return line
 
 
-@pytest.mark.parametrize("plan", ["cards", "authority", "trace"])
+@pytest.mark.parametrize("plan", ["cards", "authority", "trace", "faults"])
 @pytest.mark.parametrize("story", STORIES)
 def test_every_budget_and_split_yields_the_same_bytes(story: str, plan: str) -> None:
     """The bytes and the edits are those of an editor without a budget, whatever a turn may do, in whatever pieces."""
@@ -182,12 +226,18 @@ def test_every_budget_and_split_yields_the_same_bytes(story: str, plan: str) -> 
     check()
 
 
-@pytest.mark.parametrize("story", ["requests and answers", "chunks", "streams", "a card in pieces"])
-def test_a_turn_stays_within_its_budget(story: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("story", "plan"),
+    [
+        *((story, "authority") for story in ("requests and answers", "chunks", "streams", "a card in pieces")),
+        *((story, "faults") for story in ("requests and answers", "streams", "a card in pieces")),
+    ],
+)
+def test_a_turn_stays_within_its_budget(story: str, plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the smallest budget every message and frame has a turn of its own, and reading stops meanwhile."""
     for name in BUDGETS:
         monkeypatch.setattr(connection_editing, name, 1)
-    line = Line(story, "authority")
+    line = Line(story, plan)
     direction, data = STORIES[story][0]
     line.received(direction, data)
     assert line.delays == [(direction, True)]
@@ -364,7 +414,8 @@ def test_reading_resumes_when_neither_side_is_behind(play: Play) -> None:
 class Turns:
     """A relay on an event loop in a thread of its own, whose turns are measured by that thread's processor time."""
 
-    def __init__(self, upstream: int) -> None:
+    def __init__(self, upstream: int, policy: EditPolicy) -> None:
+        self._policy = policy
         self.longest = 0.0
         self.port = 0
         self._upstream = upstream
@@ -398,7 +449,7 @@ class Turns:
             self.longest, last = max(self.longest, now - last), now
             loop.call_soon(tick)
 
-        async with relaying(self._upstream, journal=CountingJournal(), editing=EditPolicy()) as bench:
+        async with relaying(self._upstream, journal=CountingJournal(), editing=self._policy) as bench:
             self.port, last = bench.port, time.thread_time()
             tick()
             self._ready.set()
@@ -423,12 +474,13 @@ def flooding_agent(messages: int) -> Iterator[int]:
         loop.close()
 
 
+NOTHING_MORE = EditPolicy()
 CHEAP = ("PING", "SETTINGS", "WINDOW_UPDATE", "empty DATA", "empty CONTINUATION")
 
 
-def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS) -> None:
+def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS, policy: EditPolicy = NOTHING_MORE) -> None:
     """A good client gets its answers beside hostile ones, and no turn of the event loop takes long."""
-    with flooding_agent(messages) as upstream, Turns(upstream) as turns:
+    with flooding_agent(messages) as upstream, Turns(upstream, policy) as turns:
         floods = [
             threading.Thread(
                 target=send, args=(turns.port, FLOODS[kind].client(messages), FLOODS[kind].agent_ends, SECONDS)
@@ -452,6 +504,12 @@ def beside(kinds: list[str], messages: int, most: float = TURN_SECONDS) -> None:
 def test_a_hostile_connection_does_not_starve_others(kind: str) -> None:
     """A flood is handled in many short turns; without a budget one turn takes as long as all that was received."""
     beside([kind], 300_000 if kind in CHEAP else 60_000)
+
+
+@pytest.mark.parametrize("kind", FLOODS)
+def test_a_hostile_connection_does_not_starve_others_with_faults(kind: str) -> None:
+    policy = EditPolicy(propagate=True, faults=FaultPlan([parse_live_fault(FAULT)]))
+    beside([kind], 300_000 if kind in CHEAP else 60_000, policy=policy)
 
 
 @pytest.mark.soak

@@ -51,6 +51,8 @@ class StreamFaults:
         self._regenerate = regenerate
         self._held: list[bytes] = []
         """Events from the first one of a swap on."""
+        self.held_bytes = 0
+        """Bytes of events that wait for another event."""
         self._swap: LiveFault | None = None
         self._given_up: LiveFault | None = None
         """A swap whose second event came too late."""
@@ -86,20 +88,16 @@ class StreamFaults:
             self.faults.count_event(fault)
         if self._swap is not None and not given_up:
             self._held += [raw] * copies
+            self.held_bytes += len(raw) * copies
             return self.finish() if self.held_bytes > MAX_HELD_BYTES else []
         before = self.finish() if self._held else []
         copies = max(copies, bool(given_up))
         pieces = [FaultPiece(raw, delay if not copy else 0.0, given_up) for copy in range(copies)]
         return [*before, *pieces]
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes of events that wait for another event."""
-        return sum(map(len, self._held))
-
     def finish(self) -> list[FaultPiece]:
         """Return the pieces that wait, because no event follows or no more may wait."""
-        held, self._held = self._held, []
+        held, self._held, self.held_bytes = self._held, [], 0
         self._given_up, self._swap = self._swap or self._given_up, None
         return [FaultPiece(raw) for raw in held]
 
@@ -110,12 +108,13 @@ class StreamFaults:
         if self._swap is None:
             self._swap = fault
             self._held.append(raw)
+            self.held_bytes += len(raw)
             self._mark(place, "held", fault.text)
             return b""
         if self._swap is not fault:
             return raw
         first, between = self._held[0], self._held[1:]
-        self._held, self._swap = [], None
+        self._held, self.held_bytes, self._swap = [], 0, None
         self._mark(place, "sent early", fault.text)
         self.faults.count_event(fault)
         return b"".join([raw, *between, first])

@@ -17,7 +17,7 @@ One connection:
 - `tls_transport`: one TLS connection, each direction of which ends by itself
 - `connection`: client leg and agent leg
 - `connection_editing`: the editing of one connection
-- `fault_editing`: the editing of one connection with faults on purpose
+- `fault_editing`: makes the editor of a connection with faults on purpose
 - `refusal`: the response to a client without an upstream
 - `refusal_responder`: the interface of that response
 - `early_upstream`: an upstream connection that is established before the client's leg
@@ -29,6 +29,7 @@ One connection:
 State of a listener:
 - `listener_state`: upstreams, learned routes, card-rewriting policy
 - `edits`: the editors, which change bytes (package)
+- `held_bytes`: the number of bytes that all editors hold
 - `journal_buffer`: journal records of several threads
 - `file_limit`: the limit of open files
 

@@ -29,7 +29,8 @@ from a2a_proxy.relay.connection_editing import (
 )
 from a2a_proxy.relay.dial import DialError, IsRefused, dial_upstream
 from a2a_proxy.relay.early_upstream import EarlyUpstream
-from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, EditPlan
+from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, Editor, EditPlan
+from a2a_proxy.relay.held_bytes import HeldBytes
 from a2a_proxy.relay.listener_state import ListenerState, ShowNote
 from a2a_proxy.relay.problem import unreachable
 from a2a_proxy.relay.refusal_responder import RefusalResponder
@@ -78,6 +79,7 @@ class RelayContext(msgspec.Struct, frozen=True):
 
     loop: asyncio.AbstractEventLoop
     work: WorkQueue
+    held: HeldBytes
     append: Append
     clock: Clock
     on_closed: Callable[[ProxyConnection], None]
@@ -290,7 +292,7 @@ class ProxyConnection:
         self._editing: ConnectionEditing | None = None
         self._first_bytes = b""
         """The client's first bytes while they do not yet identify its protocol."""
-        self._first_agent_data = b""
+        self._first_agent_data = bytearray()
         """The beginning of HTTP/2 that the agent sent before the client, if an editor must see it."""
         self._unanswered_data: bytearray | None = bytearray()
         """All bytes that were forwarded to the agent while it has sent none; None if they are not kept."""
@@ -438,7 +440,9 @@ class ProxyConnection:
         self.client.record_chunk(_DIALED, msgspec.json.encode(facts))
         assert self.client.transport is not None
         listen = tcp.socket_name(self.client.transport, "sockname")
-        self._edit_plan = self._listener.plan_edits(self._upstream, listen, agent, tls=self.client.tls)
+        self._edit_plan = self._listener.plan_edits(
+            self._upstream, listen, self.client.transport, agent, tls=self.client.tls
+        )
         self.client.forward, self.agent.forward = self._forward_first_data, self.client.transport.write
         if self._edit_plan is not None:
             self.agent.forward = self._hold_agent_data
@@ -479,8 +483,8 @@ class ProxyConnection:
             self._unanswered_data = None
         if self._first_agent_data:  # SETTINGS, which the editor must see too
             self._cancel_timer()
-            self.record_edits(self.agent.forward(self._first_agent_data))
-            self._first_agent_data = b""
+            self.record_edits(self.agent.forward(bytes(self._first_agent_data)))
+            self._first_agent_data.clear()
             if not self.client.is_full:
                 self.agent.resume_reading()
         return self.client.forward(begin)
@@ -490,7 +494,8 @@ class ProxyConnection:
         client begins without them. Other bytes are what the client waits for."""
         if not self._first_agent_data:
             self._timer = self.context.loop.call_later(SILENT_CLIENT_SECONDS, self._release_agent_data)
-        self._first_agent_data = held = self._first_agent_data + data
+        self._first_agent_data += data
+        held = self._first_agent_data
         if held[0] or not _SETTINGS_HEAD.startswith(held[3 : 3 + len(_SETTINGS_HEAD)]):
             self._release_agent_data()
         elif len(held) > MAX_BUFFERED:
@@ -499,7 +504,8 @@ class ProxyConnection:
     def _release_agent_data(self) -> None:
         """Forward what the agent sent before the client, and what it sends until the client sends."""
         self._cancel_timer()
-        held, self._first_agent_data = self._first_agent_data, b""
+        held = bytes(self._first_agent_data)
+        self._first_agent_data.clear()
         self.agent.forward = self.client.write
         if held:
             self.client.write(held)
@@ -507,14 +513,17 @@ class ProxyConnection:
                 self.agent.resume_reading()
 
     def _make_editing(self, http2: bool, plan: EditPlan, plain: tuple[Write, Write]) -> ConnectionEditing:
-        guarded, loop, work = (self.agent.write, self.client.write), self.context.loop, self.context.work
+        context, guarded = self.context, (self.agent.write, self.client.write)
+        editor: Editor
+        on_edits: Callable[[list[EditFact]], None] = self.record_edits
         if plan.faults is None:
             editor = make_editor(http2, plan)
-            return ConnectionEditing(editor, loop, work, plain, guarded, self.record_edits, self._delay_reading)
-        from a2a_proxy.relay.fault_editing import FaultEditing, make_fault_editor
+        else:
+            from a2a_proxy.relay.fault_editing import make_fault_editor
 
-        faulty = make_fault_editor(http2, plan, plan.faults)
-        return FaultEditing(faulty, loop, work, guarded, self._record_late_edits, self._delay_reading)
+            editor, plain, on_edits = make_fault_editor(http2, plan, plan.faults), guarded, self._record_late_edits
+        delay, loop = self._delay_reading, context.loop
+        return ConnectionEditing(editor, loop, context.work, context.held, plain, guarded, on_edits, delay)
 
     def _tell_proxy_client(self, begin: bytes) -> None:
         """Tell the user that a client takes a listener for a forward proxy; the agent answers it."""
@@ -637,10 +646,11 @@ class ProxyConnection:
             self._pass_eof(leg)
 
     def _pass_eof(self, leg: Leg) -> None:
+        other = self.other_leg(leg)
+        if not leg.delayed:
+            self._flush_held_data(leg)
         if leg.delayed:
             return
-        other = self.other_leg(leg)
-        self._flush_held_data(leg)
         other.write_eof(cut=leg.is_cut)
         if other.fin_received and not other.delayed:
             self.close()
@@ -682,10 +692,11 @@ class ProxyConnection:
         self._cancel_timer()
         other = self.other_leg(leg)
         other.forward = _discard_data
+        if not leg.delayed:
+            self._flush_held_data(leg)
         if leg.delayed and other.is_alive:
             other.pause_reading()
             return
-        self._flush_held_data(leg)
         leg.forward = _discard_data
         if self._dial_task is not None and self.agent.transport is None:
             self._dial_task.cancel()

@@ -11,6 +11,7 @@ import msgspec
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import ConsoleNote, EditFact, Editor, EditPlan, Output, QuickEditor
+from a2a_proxy.relay.held_bytes import HeldBytes
 
 Write = Callable[[bytes], object]
 
@@ -29,11 +30,13 @@ _RECORDED_KINDS = frozenset(
 
 
 class _Backlog(msgspec.Struct, frozen=True):
-    """Bytes of one direction that wait for the next turn of the event loop."""
+    """Bytes of one direction that wait for a later turn of the event loop."""
 
     data: bytes
     start: int
     """Index in `data` up to which the bytes are handled."""
+    later: list[bytes]
+    """Bytes that arrived after `data`."""
 
 
 class WorkQueue:
@@ -68,7 +71,8 @@ class ConnectionEditing:
     """Feeds one editor. Its methods return the edits to record in the journal.
 
     Of the bytes received in one turn, WORK_AT_ONCE units are processed immediately. The others wait in a backlog that
-    the queue processes in order; `delay` tells the caller to stop reading meanwhile.
+    the queue processes in order; `delay` tells the caller to stop reading meanwhile, and while the editor delays a
+    direction or all connections together hold too many bytes.
     """
 
     def __init__(
@@ -76,6 +80,7 @@ class ConnectionEditing:
         editor: Editor,
         loop: asyncio.AbstractEventLoop,
         queue: WorkQueue,
+        account: HeldBytes,
         forwards: tuple[Write, Write],
         writes: tuple[Write, Write],
         on_edits: Callable[[list[EditFact]], None],
@@ -83,9 +88,10 @@ class ConnectionEditing:
     ) -> None:
         """Create the editing of one connection. Each pair holds the function for the agent and the one for the client.
 
-        `forwards` are the fast functions for bytes of a peer that has just sent some. `writes` may be called at any
-        time, also when the receiver is gone. `on_edits` gets the edits made while no bytes arrived. `delay` is called
-        with True when a direction gets a backlog, and with False when the backlog is empty again.
+        `account` counts the held bytes. `forwards` are the fast functions for bytes of a peer that has just sent some.
+        `writes` may be called at any time, also when the receiver is gone. `on_edits` gets the edits made while no
+        bytes arrived. `delay` is called with True when the bytes of a direction must wait, and with False when they
+        need not wait any more.
         """
         self._editor = editor
         self._feed_editor, self._take_edits = editor.feed, editor.take_edits
@@ -96,9 +102,15 @@ class ConnectionEditing:
         self._writes, self._on_edits = writes, on_edits
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: float | None = None
-        self._queue, self._delay = queue, delay
+        self._queue, self._account, self._delay = queue, account, delay
         self._turn = -1.0
         self._backlogs: list[_Backlog | None] = [None, None]
+        self._held = (0, 0)
+        """Bytes of each direction that are in the account."""
+        self._waits = [False, False]
+        """For each direction, whether no more bytes are read because of the account."""
+        self._delayed = [False, False]
+        self._is_stopped = False
 
     def forward_to_agent(self, data: bytes) -> list[EditFact] | None:
         """Forward bytes of the client and return the edits made."""
@@ -115,8 +127,12 @@ class ConnectionEditing:
         return self._queue_bytes(_TO_CLIENT, data)
 
     def feed_eof(self, direction: Direction) -> list[EditFact]:
-        """Handle the FIN sent by the sender of `direction` and return the edits made."""
-        return self._write_outputs(self._editor.feed_eof(direction, self._loop_time()))
+        """Handle the FIN sent by the sender of `direction` and return the edits made. The FIN must not be passed on if
+        the direction is delayed afterwards: then call again after the delay."""
+        self._editor.budget = WORK_PER_STEP
+        facts = self._write_outputs(self._editor.feed_eof(direction, self._loop_time()))
+        self._begin_delays()
+        return facts
 
     @property
     def is_active(self) -> bool:
@@ -126,7 +142,10 @@ class ConnectionEditing:
     def stop(self) -> None:
         """Stop at once, because the connection is closed."""
         self._cancel_timer()
+        self._is_stopped = True
         self._backlogs = [None, None]
+        self._account.add(-sum(self._held))
+        self._held = (0, 0)
 
     def finish(self) -> None:
         """Stop after editing has ended: backlogs are forwarded unchanged."""
@@ -134,36 +153,40 @@ class ConnectionEditing:
         self.stop()
         for direction, backlog in zip(Direction, backlogs, strict=True):
             if backlog is not None:
-                self._writes[direction](backlog.data[backlog.start :])
+                self._writes[direction](b"".join([backlog.data[backlog.start :], *backlog.later]))
+            if self._delayed[direction]:
                 self._delay(direction, False)
 
     def _queue_bytes(self, direction: Direction, data: bytes) -> list[EditFact] | None:
         backlog = self._backlogs[direction]
         if backlog is not None:  # reading is paused, but the last bytes before a reset still arrive
-            self._backlogs[direction] = _Backlog(backlog.data + data, backlog.start)
+            backlog.later.append(data)
             return None
         now = self._loop_time()
         if now != self._turn:  # uvloop reads up to 32 times in one turn, at the same clock time (ms)
             self._turn, self._editor.budget = now, WORK_AT_ONCE
         facts = self._edit_bytes(direction, data, 0, now)
-        if self._backlogs[direction] is not None:
-            self._delay(direction, True)
+        self._begin_delays()
         return facts
 
     def _go_on(self, direction: Direction) -> int:
-        backlog, now = self._backlogs[direction], self._loop_time()
+        backlog = self._backlogs[direction]
         if backlog is None:  # the connection is closed, or editing has ended
             return 0
-        self._turn, self._editor.budget = now, WORK_PER_STEP
-        if facts := self._edit_bytes(direction, backlog.data, backlog.start, now):
+        data = b"".join([backlog.data, *backlog.later]) if backlog.later else backlog.data
+        return self._do_step(partial(self._edit_bytes, direction, data, backlog.start))
+
+    def _do_step(self, step: Callable[[float], list[EditFact]]) -> int:
+        """Do a step of the work in a turn of its own, at the time that it gets, and return its units."""
+        self._turn, self._editor.budget = self._loop_time(), WORK_PER_STEP
+        if facts := step(self._turn):
             self._on_edits(facts)
-        if self._backlogs[direction] is None:
-            self._delay(direction, False)
+        self._update_delays()
         return WORK_PER_STEP - self._editor.budget
 
     def _edit_bytes(self, direction: Direction, data: bytes, start: int, now: float) -> list[EditFact]:
         parts, position = self._feed_editor(direction, data, now, start), self._editor.position
-        self._backlogs[direction] = _Backlog(data, position) if position < len(data) else None
+        self._backlogs[direction] = _Backlog(data, position, []) if position < len(data) else None
         if position < len(data):
             self._queue.add(partial(self._go_on, direction))
         return self._write_outputs(parts)
@@ -174,7 +197,44 @@ class ConnectionEditing:
         deadline = self._editor.deadline
         if deadline != self._deadline:
             self._arm_timer(deadline)
+        held = self._editor.held_bytes
+        if held != self._held:
+            self._account_for(held)
         return self._take_edits()
+
+    def _account_for(self, held: tuple[int, int]) -> None:
+        self._account.add(sum(held) - sum(self._held))
+        self._held = held
+        for direction in Direction:
+            if not self._account.must_wait(held[direction]):
+                self._waits[direction] = False
+            elif not self._waits[direction]:
+                self._waits[direction] = True
+                self._account.wait(partial(self._end_wait, direction))
+
+    def _end_wait(self, direction: Direction) -> None:
+        self._waits[direction] = False
+        self._update_delays()
+
+    def _must_delay(self, direction: Direction) -> bool:
+        return self._backlogs[direction] is not None or self._waits[direction] or self._editor.delays[direction]
+
+    def _begin_delays(self) -> None:
+        """Begin the delays that are necessary now. Those that are not end in another turn, because the caller has not
+        recorded the received bytes and their edits yet."""
+        for direction in Direction:
+            must_delay = self._must_delay(direction)
+            if must_delay and not self._delayed[direction]:
+                self._delayed[direction] = True
+                self._delay(direction, True)
+            elif self._delayed[direction] and not must_delay:
+                self._loop.call_soon(self._update_delays)
+
+    def _update_delays(self) -> None:
+        for direction in Direction:
+            if not self._is_stopped and self._must_delay(direction) is not self._delayed[direction]:
+                self._delayed[direction] = not self._delayed[direction]
+                self._delay(direction, self._delayed[direction])
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
@@ -188,10 +248,14 @@ class ConnectionEditing:
             self._timer = self._loop.call_at(deadline, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._timer, self._deadline = None, None
-        facts = self._write_outputs(self._editor.tick(self._loop_time()))
-        if facts:
-            self._on_edits(facts)
+        self._timer = None
+        self._queue.add(self._tick)
+
+    def _tick(self) -> int:
+        if self._is_stopped:
+            return 0
+        self._deadline = None
+        return self._do_step(lambda now: self._write_outputs(self._editor.tick(now)))
 
 
 def _never_pass(_: bytes) -> bool:
@@ -225,5 +289,8 @@ def note_for_edit(fact: EditFact) -> ConsoleNote | None:
         whose = "a request" if fact.direction is _TO_AGENT else "an answer"
         text = f"{whose} was forwarded without a search for webhooks: {reason}"
         return ConsoleNote(text, "if it has a push configuration, its URL stays as it is", loud=True)
+    if fact.detail.get("what") == "fault":
+        whose = "a request" if fact.direction is _TO_AGENT else "an answer"
+        return ConsoleNote(f"{whose} was forwarded without faults: {reason}", loud=True)
     text = f"an agent card was forwarded unchanged: {reason}"
     return ConsoleNote(text, "clients that follow its URLs bypass the proxy", loud=True)

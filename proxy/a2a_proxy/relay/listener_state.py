@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 MOST_NAMED = 16
 """Interfaces per listener that are reported one by one because cards may not open them."""
 
-MakeWebhookUrls = Callable[["ListenerState", Upstream, "asyncio.BaseTransport"], WebhookUrls | None]
-"""Returns the URLs of webhooks for the agent at the other end of a transport, or None if that is closed."""
+MakeWebhookUrls = Callable[
+    ["ListenerState", Upstream, "asyncio.BaseTransport", "asyncio.BaseTransport"], WebhookUrls | None
+]
+"""Returns the URLs of webhooks for the client and the agent at the other ends of two transports, or None if that of the
+agent is closed."""
 ShowNote = Callable[[ConsoleNote], None]
 """Shows a line to the user; never blocks."""
 
@@ -98,14 +101,14 @@ class ListenerState:
         return self.route.grpc or self.learned_grpc
 
     def plan_edits(
-        self, upstream: Upstream, listen: str, agent: asyncio.BaseTransport, *, tls: bool
+        self, upstream: Upstream, listen: str, client: asyncio.BaseTransport, agent: asyncio.BaseTransport, *, tls: bool
     ) -> EditPlan | None:
-        """Return the edits for a connection to `upstream` by the transport `agent`, whose client connected to `listen`,
-        with or without TLS, or None if nothing is edited."""
+        """Return the edits for a connection to `upstream` by the transport `agent`, whose client connected to `listen`
+        by the transport `client`, with or without TLS, or None if nothing is edited."""
         keep = self._editing.keep_host or is_local(upstream.host.lower())
         authority = None if keep else upstream.authority.encode()
         cards = None if self._editing.cards == "never" else partial(self._rewrite_card, tls)
-        webhooks = None if self._webhooks is None else self._webhooks(self, upstream, agent)
+        webhooks = None if self._webhooks is None else self._webhooks(self, upstream, client, agent)
         plan = EditPlan(authority, cards, listen, self._random_bits, webhooks, self._editing.faults)
         return plan if plan.changes_messages or plan.faults is not None else None
 

@@ -19,6 +19,7 @@ from a2a_proxy.relay.connection_editing import WorkQueue
 from a2a_proxy.relay.early_upstream import EarlyUpstream
 from a2a_proxy.relay.edits.edit import AgentInterface, ConsoleNote, WebhookUrls
 from a2a_proxy.relay.file_limit import file_limit_note, is_file_limit
+from a2a_proxy.relay.held_bytes import HeldBytes
 from a2a_proxy.relay.hosts import find_aliases, is_ip_address, is_own_listener
 from a2a_proxy.relay.listener_state import EditPolicy, ListenerState, ShowNote, upstream_of
 from a2a_proxy.relay.route import Listen, Route, RouteError, Upstream, format_address, is_loopback
@@ -204,6 +205,7 @@ class Relay:
         self._context = RelayContext(
             loop,
             queue,
+            HeldBytes(loop),
             journal.append,
             self._clock,
             self._on_closed,
@@ -250,15 +252,18 @@ class Relay:
         )
 
     def _make_webhook_urls(
-        self, webhooks: WebhookService, listener: ListenerState, upstream: Upstream, agent: asyncio.BaseTransport
+        self,
+        webhooks: WebhookService,
+        listener: ListenerState,
+        upstream: Upstream,
+        client: asyncio.BaseTransport,
+        agent: asyncio.BaseTransport,
     ) -> WebhookUrls | None:
         local, peer = (host_of_socket(agent, which) for which in ("sockname", "peername"))
         if not local or not peer:  # the agent is already gone
             return None
-        name = listener.route.upstream.text
-        return webhooks.urls_for(
-            name, upstream, listener.agent.aliases, (local, peer), self._show_note_once, self._is_own
-        )
+        name, ends = listener.route.upstream.text, (local, peer, host_of_socket(client, "peername"))
+        return webhooks.urls_for(name, upstream, listener.agent.aliases, ends, self._show_note_once, self._is_own)
 
     async def _find_agent_aliases(self, listener: ListenerState) -> None:
         listener.agent.aliases = await find_aliases(listener.agent.host)

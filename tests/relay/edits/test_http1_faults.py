@@ -169,10 +169,10 @@ def test_a_cut_ends_the_connection(framing: str) -> None:
 def test_an_event_stalls_and_the_rest_waits_with_it() -> None:
     line = streamed("stall 5s before 3 of *")
     assert line.got[DOWN].count(b"data:") == 2
-    assert line.editor.is_delaying
+    assert line.editor.delays[DOWN]
     assert line.editor.deadline == line.now + 5
     line.wait(5)
-    assert not line.editor.is_delaying
+    assert not line.editor.delays[DOWN]
     assert line.events() == EVENTS
 
 

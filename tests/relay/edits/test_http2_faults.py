@@ -178,7 +178,7 @@ def test_one_stream_stalls_and_others_do_not() -> None:
     pair.stream(second, EVENTS)
     assert pair.got(first) == EVENTS[0]
     assert pair.got(second) == b"".join(EVENTS)
-    assert not pair.editor.is_delaying
+    assert pair.editor.delays == (False, False)
     pair.tick(4.9)
     assert pair.ended(first) == "open"
     pair.tick(0.1)

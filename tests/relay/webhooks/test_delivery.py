@@ -475,9 +475,9 @@ def test_an_agent_that_is_already_gone_gets_no_urls(play: Play, tmp_path: Path) 
             ((listener, _),) = bench.relay._sockets
             for extra in ({}, {"sockname": ("127.0.0.1", 1)}):
                 gone = asyncio.Transport(extra)
-                assert listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", gone, tls=False) is None
+                assert listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", gone, gone, tls=False) is None
             here = asyncio.Transport({"sockname": ("127.0.0.1", 1), "peername": ("127.0.0.1", 2)})
-            plan = listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", here, tls=False)
+            plan = listener.plan_edits(Upstream.parse("127.0.0.1:1"), "", here, here, tls=False)
             assert plan is not None
             assert plan.webhooks is not None
 

@@ -163,3 +163,19 @@ def test_files_that_were_not_written_to_the_end_are_deleted(tmp_path: Path, monk
     clock.now += 1
     WebhookRegistry(tmp_path, clock).load()
     assert [path.name for path in tmp_path.iterdir()] == ["other.new"]
+
+
+def test_the_number_of_each_client_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One client does not use up the room of the others, also after a restart; a removed one makes room."""
+    monkeypatch.setattr(module, "MOST_OF_CLIENT", 2)
+    registry = WebhookRegistry(tmp_path, Clock())
+    first, second = (registry.add(HOOK, AGENT, (), PushConfig(), "10.0.0.1") for _ in range(2))
+    assert first is not None
+    assert second is not None
+    registry.name_config(second, PushConfig("t", "1"))
+    for each in (registry, WebhookRegistry(tmp_path, Clock())):
+        each.load()
+        assert each.add(HOOK, AGENT, (), PushConfig(), "10.0.0.1") is None
+    assert registry.add(HOOK, AGENT, (), PushConfig(), "10.0.0.2") is not None
+    registry.remove(first.key)
+    assert registry.add(HOOK, AGENT, (), PushConfig(), "10.0.0.1") is not None

@@ -100,7 +100,7 @@ def test_configurations_whose_requests_are_known(restores: bool, play: Play, tmp
         service = WebhookService(Listen.parse(":0"), "http://p", registry, restores=restores)
         async with agent(answering(b"HTTP/1.1 204 No Content\r\n\r\n", seen)) as port:
             upstream = Upstream.parse(f"127.0.0.1:{port}")
-            ends = ("127.0.0.1", "127.0.0.1")
+            ends = ("127.0.0.1", "127.0.0.1", "127.0.0.1")
             urls = service.urls_for(upstream.text, upstream, set(), ends, notes.append, lambda *_: False)
             ours = [urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3)]
             urls.keep_request(ours[0], REQUEST)
@@ -124,7 +124,7 @@ def test_requests_of_deleted_configurations_make_room(
         service = WebhookService(Listen.parse(":0"), "http://p", registry, restores=True)
         async with agent(answering(b"HTTP/1.1 204 No Content\r\n\r\n", seen)) as port:
             upstream = Upstream.parse(f"127.0.0.1:{port}")
-            ends = ("127.0.0.1", "127.0.0.1")
+            ends = ("127.0.0.1", "127.0.0.1", "127.0.0.1")
             urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
             deleted, kept, late = (urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3))
             urls.keep_request(deleted, REQUEST)
@@ -153,7 +153,7 @@ def test_agents_behind_another_proxy(play: Play, tmp_path: Path) -> None:
 
     async def story() -> None:
         service = WebhookService(Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True)
-        upstream, ends = Upstream.parse("agent.test:8000"), ("127.0.0.1", "127.0.0.1")
+        upstream, ends = Upstream.parse("agent.test:8000"), ("127.0.0.1", "127.0.0.1", "127.0.0.1")
         urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
         urls.keep_request(urls.replace_url("http://client.example/", PushConfig()) or "", REQUEST)
         async with agent(handle) as port:
@@ -167,7 +167,7 @@ def test_agents_behind_another_proxy(play: Play, tmp_path: Path) -> None:
 def test_the_request_of_a_removed_registration_is_not_kept(tmp_path: Path) -> None:
     """It may have credentials."""
     service = WebhookService(Listen.parse(":0"), "http://p", WebhookRegistry(tmp_path, lambda: 0.0), restores=True)
-    upstream, ends = Upstream.parse("127.0.0.1:1"), ("127.0.0.1", "127.0.0.1")
+    upstream, ends = Upstream.parse("127.0.0.1:1"), ("127.0.0.1", "127.0.0.1", "127.0.0.1")
     urls = service.urls_for(upstream.text, upstream, set(), ends, lambda _: None, lambda *_: False)
     config = PushConfig("t", "1")
     replaced, deleted, refused = (urls.replace_url("http://client.example/", PushConfig()) or "" for _ in range(3))

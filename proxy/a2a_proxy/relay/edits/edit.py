@@ -143,7 +143,7 @@ class EditFact(msgspec.Struct, frozen=True):
     detail: dict[str, Any]
     """JSON values. `host`, `authority`: `before`, `after`. `card`, `webhook`: `urls` (pairs), `length_before`,
     `length_after`. `card-request`: `fields` (names of header fields changed or left out). `untouched`: `reason`, `what`
-    (`card`, or `webhook`). `ended`: `reason`.
+    (`card`, `webhook` or `fault`). `ended`: `reason`.
     `traceparent`: `before` (if the request had one), `after`, `stream` (as numbered in wire events), `fields` (names of
     the fields left out, if any). `fault`: `note`. `fault-end`: `note`, `stream`, and `reset` if the connection ends:
     whether with RST. `answer`: `data`, the bytes.
@@ -198,16 +198,26 @@ class Editor(Protocol):
         """
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
-        """Handle a FIN of the sender of `direction` and return the held bytes. The caller writes them before the
-        FIN.
+        """Handle a FIN of the sender of `direction` and return the held bytes. The caller writes them before the FIN.
+        If the direction is delayed afterwards, the FIN waits, and the caller calls again after the delay.
         """
 
     def tick(self, now: float) -> list[Output]:
-        """Return the bytes that were held too long. Must be called at `deadline`."""
+        """Return the bytes that are due or were held too long, as far as the budget allows. Must be called at
+        `deadline`."""
 
     @property
     def deadline(self) -> float | None:
         """When to call `tick`, in monotonic seconds; None if nothing is held."""
+
+    @property
+    def delays(self) -> tuple[bool, bool]:
+        """For each direction, whether no more bytes must be read and the end of the bytes must wait. Without a delay
+        that the editor ends by itself, (False, False)."""
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """About how many bytes of messages of each direction are held. Incomplete heads and frames are not counted."""
 
     @property
     def is_active(self) -> bool:

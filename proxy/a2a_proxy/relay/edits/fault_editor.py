@@ -6,7 +6,7 @@ the agent's.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections import deque
 
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, Editor, Output
@@ -14,107 +14,105 @@ from a2a_proxy.relay.edits.edit import UNLIMITED, EditFact, Editor, Output
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
 
-class FaultStage(Protocol):
-    """The faults of one connection. Never raises."""
-
-    def feed(self, direction: Direction, data: bytes, now: float) -> list[Output]:
-        """Handle bytes of the sender of `direction` and return the bytes to write now. `now`: monotonic seconds."""
-
-    def feed_eof(self, direction: Direction, now: float) -> list[Output]:
-        """Handle a FIN of the sender of `direction` and return the bytes to write before it."""
-
-    def tick(self, now: float) -> list[Output]:
-        """Return the bytes that are due. Must be called at `deadline`."""
-
-    @property
-    def deadline(self) -> float | None:
-        """When to call `tick`; None if nothing waits for a time."""
-
-    @property
-    def is_delaying(self) -> bool:
-        """Whether the end of the agent's bytes must wait."""
-
-    @property
-    def is_active(self) -> bool:
-        """False once all bytes are forwarded unchanged."""
-
-    def take_edits(self) -> list[EditFact]:
-        """Return what happened since the last call."""
-
-
 class FaultEditor:
     """An `Editor` that consists of another one, if there are other edits, and a stage of faults."""
 
-    def __init__(self, stage: FaultStage, inner: Editor | None) -> None:
+    def __init__(self, stage: Editor, inner: Editor | None) -> None:
         self.budget = UNLIMITED
         self.position = 0
-        self._stage, self._inner = stage, inner
+        self._editors = (stage, stage) if inner is None else (inner, stage)
+        """The editors that get the bytes of each direction first."""
+        self._parts = (stage,) if inner is None else (stage, inner)
+        self._between: tuple[deque[bytes], deque[bytes]] = (deque(), deque())
+        """Bytes of each direction that the first editor has sent and the second has not handled."""
+        self._starts = [0, 0]
+        """Index in the first of these bytes up to which the second editor has handled them."""
 
     def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Handle bytes of the sender of `direction` and return the bytes to write now."""
-        inner, self.position = self._inner, len(data)
-        if direction is _TO_CLIENT or inner is None:
-            return self._pass_on(self._stage.feed(direction, data[start:], now), now)
-        inner.budget = self.budget
-        parts = inner.feed(direction, data, now, start)
-        self.budget, self.position = inner.budget, inner.position
-        return self._pass_to_stage(parts, now)
+        sent: list[Output] = []
+        self.position = start
+        self._feed_second(now, sent)
+        if not self._between[direction]:
+            self.position = self._feed_one(self._editors[direction], direction, data, now, start, sent)
+            self._feed_second(now, sent)
+        return sent
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
-        """Handle a FIN of the sender of `direction` and return the held bytes."""
-        stage, inner = self._stage, self._inner
-        if inner is None:
-            return stage.feed_eof(direction, now)
-        if direction is _TO_AGENT:
-            return [*self._pass_to_stage(inner.feed_eof(direction, now), now), *stage.feed_eof(direction, now)]
-        return [*self._pass_on(stage.feed_eof(direction, now), now), *inner.feed_eof(direction, now)]
+        """Handle a FIN of the sender of `direction` and return the held bytes. Must be called again after the end of
+        the delay of that direction, if it is delayed."""
+        sent: list[Output] = []
+        first = self._editors[direction]
+        for editor in dict.fromkeys((first, *self._parts)):
+            if editor is first or not self.delays[direction]:
+                self._pass_on(editor, editor.feed_eof(direction, now), sent)
+                self._feed_second(now, sent)
+        return sent
 
     def tick(self, now: float) -> list[Output]:
         """Return the bytes that are due in either part."""
-        parts = self._pass_on(self._stage.tick(now), now)
-        return parts if self._inner is None else [*parts, *self._pass_to_stage(self._inner.tick(now), now)]
+        sent: list[Output] = []
+        self._feed_second(now, sent)
+        for editor in self._parts:
+            editor.budget = self.budget
+            parts = editor.tick(now)
+            self.budget = editor.budget
+            self._pass_on(editor, parts, sent)
+        self._feed_second(now, sent)
+        return sent
 
     @property
     def deadline(self) -> float | None:
         """When to call `tick`; None if nothing is held."""
-        inner = None if self._inner is None else self._inner.deadline
-        found = [each for each in (self._stage.deadline, inner) if each is not None]
-        return min(found) if found else None
+        if any(self._between):
+            return 0.0
+        return min([due for each in self._parts if (due := each.deadline) is not None], default=None)
 
     @property
-    def is_delaying(self) -> bool:
-        """Whether the end of the agent's bytes must wait."""
-        return self._stage.is_delaying
+    def delays(self) -> tuple[bool, bool]:
+        """Whether no more bytes must be read of each direction, and its end must wait."""
+        to_agent, to_client = self._parts[0].delays
+        return to_agent or bool(self._between[0]), to_client or bool(self._between[1])
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """Bytes of each direction that are held."""
+        to_agent, to_client = zip(*[each.held_bytes for each in self._parts], strict=True)
+        return sum(to_agent, sum(map(len, self._between[0]))), sum(to_client, sum(map(len, self._between[1])))
 
     @property
     def is_active(self) -> bool:
         """False once nothing can be edited any more and nothing is held."""
-        return self._stage.is_active or (self._inner is not None and self._inner.is_active)
+        return any(each.is_active for each in self._parts) or any(self._between)
 
     def take_edits(self) -> list[EditFact]:
         """Return the edits made since the last call."""
-        return [*self._stage.take_edits(), *(self._inner.take_edits() if self._inner is not None else ())]
+        return [fact for each in self._parts for fact in each.take_edits()]
 
-    def _pass_on(self, parts: list[Output], now: float) -> list[Output]:
-        """Pass what the stage sends to the client through the other editor."""
-        inner = self._inner
-        if inner is None:
-            return parts
-        sent: list[Output] = []
-        for part in parts:
-            if part.direction is _TO_AGENT:
-                sent.append(part)
-                continue
-            inner.budget = UNLIMITED
-            sent += self._pass_to_stage(inner.feed(_TO_CLIENT, part.data, now), now)
-        return sent
+    def _feed_one(
+        self, editor: Editor, direction: Direction, data: bytes, now: float, start: int, sent: list[Output]
+    ) -> int:
+        """Feed one of the editors, pass on what it sends, and return its position."""
+        editor.budget = self.budget
+        parts = editor.feed(direction, data, now, start)
+        self.budget = editor.budget
+        self._pass_on(editor, parts, sent)
+        return editor.position
 
-    def _pass_to_stage(self, parts: list[Output], now: float) -> list[Output]:
-        """Pass what the other editor sends to the agent through the stage."""
-        sent: list[Output] = []
+    def _pass_on(self, editor: Editor, parts: list[Output], sent: list[Output]) -> None:
         for part in parts:
-            if part.direction is _TO_CLIENT:
-                sent.append(part)
+            if len(self._parts) > 1 and editor is self._editors[part.direction]:
+                self._between[part.direction].append(part.data)
             else:
-                sent += self._pass_on(self._stage.feed(_TO_AGENT, part.data, now), now)
-        return sent
+                sent.append(part)
+
+    def _feed_second(self, now: float, sent: list[Output]) -> None:
+        """Feed the bytes between the editors to the second one of their direction, as far as the budget allows."""
+        while self.budget > 0 and any(self._between):
+            direction = _TO_AGENT if self._between[0] else _TO_CLIENT
+            data = self._between[direction][0]
+            second, start = self._editors[direction.other], self._starts[direction]
+            position = self._starts[direction] = self._feed_one(second, direction, data, now, start, sent)
+            if position == len(data):
+                self._between[direction].popleft()
+                self._starts[direction] = 0

@@ -13,13 +13,21 @@ from a2a_proxy.model.frame import EventKind
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.json_summary import summarise_leniently
 from a2a_proxy.protocol.summary import Summary, generation_number
+from a2a_proxy.relay.edits.http1_message import count_tokens
 
 MAX_MESSAGE_BYTES = 4 << 20
 """Bytes of the largest event that is read."""
+MOST_LINES, MOST_TOKENS = 20_000, 50_000
+"""Lines, and JSON tokens, of an event that is read: this many take at most 30 ms without interruption."""
+
+EVENT_WORK = 40
+"""Units of the budget of an editor for an event that is read, and one more for each 2 ** EVENT_SHIFT bytes."""
+EVENT_SHIFT = 6
 
 _TURN_ENDS = frozenset(int(state) for state in TaskState if state.terminal or state.interrupted)
-_DATA_LINE = re.compile(rb"^data(?::[ ]?([^\r\n]*))?(\r\n|\r|\n)", re.MULTILINE)
-_EVENT_END = re.compile(rb"(?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|\Z))")
+_EVENT_END = re.compile(rb"((?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|\Z)))[\r\n]*")
+_LONGEST_END = 4
+"""Bytes of the longest end of an event."""
 NO_FACTS = EventFacts()
 """Those of an event that cannot be read."""
 
@@ -32,6 +40,8 @@ def facts_of(summary: Summary) -> EventFacts:
 
 def read_json_event(text: bytes, *, streaming: bool) -> EventFacts:
     """Return the facts of an event or an answer: a JSON-RPC response, or the object itself."""
+    if count_tokens(text) > MOST_TOKENS:
+        return NO_FACTS
     try:
         value = msgspec.json.decode(text)
     except UNREADABLE_ERRORS:
@@ -41,6 +51,8 @@ def read_json_event(text: bytes, *, streaming: bool) -> EventFacts:
 
 def change_json_generation(text: bytes, change: int) -> bytes | None:
     """Return the event with its generation changed by a number, or None if it has none."""
+    if count_tokens(text) > MOST_TOKENS:
+        return None
     try:
         value = msgspec.json.decode(text)
     except UNREADABLE_ERRORS:
@@ -65,33 +77,40 @@ class SseEvents:
     """Splits a body into events, as bytes."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest = bytearray()
 
     def feed(self, data: bytes, end: int) -> list[tuple[bytes, int]]:
-        """Return the events that are complete, each with the offset of its last byte. `end`: the offset after the last
-        byte of `data`."""
-        self._rest += data
-        events, begin, start = [], end - len(self._rest), 0
-        for found in _EVENT_END.finditer(self._rest):
-            events.append((self._rest[start : found.end()], begin + found.end() - 1))
-            start = found.end()
-        self._rest = self._rest[start:]
+        """Return the events that are complete, each with the offset of its last byte; empty lines between them as an
+        event without data. `end`: the offset after the last byte of `data`."""
+        rest, start = self._rest, 0
+        events, begin, searched = [], end - len(rest) - len(data), max(0, len(rest) - _LONGEST_END + 1)
+        rest += data
+        if not searched and (start := len(rest) - len(rest.lstrip(b"\r\n"))):
+            events.append((bytes(rest[:start]), begin + start - 1))
+        for found in _EVENT_END.finditer(rest, max(searched, start)):
+            for stop in sorted({found.end(1), found.end()}):
+                events.append((bytes(rest[start:stop]), begin + stop - 1))
+                start = stop
+        del rest[:start]
         return events
 
     def take_rest(self) -> bytes:
         """Return the bytes of an event that is not complete."""
-        rest, self._rest = self._rest, b""
+        rest = bytes(self._rest)
+        self._rest.clear()
         return rest
 
     @property
-    def is_too_long(self) -> bool:
-        """Whether the event that is not complete is larger than MAX_MESSAGE_BYTES."""
-        return len(self._rest) > MAX_MESSAGE_BYTES
+    def held_bytes(self) -> int:
+        """Bytes of the event that is not complete."""
+        return len(self._rest)
 
 
 def data_of_event(event: bytes) -> bytes:
-    """Return the values of the data lines of an SSE event, joined by LF; empty if it has none."""
-    return b"\n".join(found[1] or b"" for found in _DATA_LINE.finditer(event))
+    """Return the values of the data lines of an SSE event, joined by LF; empty if it has none or too many lines."""
+    if event.count(b"\n") + event.count(b"\r") > MOST_LINES:
+        return b""
+    return b"\n".join([line[5:].removeprefix(b" ") for line in event.splitlines() if _is_data_line(line)])
 
 
 def change_event_generation(event: bytes, change: int) -> bytes | None:
@@ -99,5 +118,16 @@ def change_event_generation(event: bytes, change: int) -> bytes | None:
     data = change_json_generation(data_of_event(event), change)
     if data is None:
         return None
-    lines = iter([b"data: " + data])
-    return _DATA_LINE.sub(lambda found: (line + found[2]) if (line := next(lines, b"")) else b"", event)
+    kept: list[bytes] = []
+    for line in event.splitlines(keepends=True):
+        bare = line.rstrip(b"\r\n")
+        if not _is_data_line(bare):
+            kept.append(line)
+        elif data:
+            kept += (b"data: ", data, line[len(bare) :])
+            data = b""
+    return b"".join(kept)
+
+
+def _is_data_line(line: bytes) -> bool:
+    return line.startswith(b"data:") or line == b"data"

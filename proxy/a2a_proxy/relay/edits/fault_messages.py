@@ -11,11 +11,15 @@ from a2a_proxy.faults.plan import EventFacts
 from a2a_proxy.model.exchange import Dialect
 from a2a_proxy.protocol.operations import GRPC_METHODS, message_names
 from a2a_proxy.protocol.schema import MessageDecoder, decoder_for, schema_of, schema_set_of
-from a2a_proxy.relay.edits.fault_events import MAX_MESSAGE_BYTES, NO_FACTS, facts_of
-from a2a_proxy.wire.content import decompress_message
+from a2a_proxy.relay.edits.fault_events import NO_FACTS, facts_of
+from a2a_proxy.wire.content import ContentDecoder
 
+MAX_READ_BYTES = 1 << 20
+"""Bytes of the longest message whose facts are read: decoding it takes at most 30 ms without interruption."""
 PREFIX_SIZE = 5
 """Bytes of the prefix of a message."""
+_SLICE_BYTES = 1024
+"""Compressed bytes that are decompressed before the size of the message is checked."""
 _MAX_GENERATION = (1 << 63) - 1
 
 
@@ -49,9 +53,9 @@ class GrpcEvents:
     def _parse(self, message: bytes) -> Any:
         data = message[PREFIX_SIZE:]
         try:
-            if message[0]:
-                data = decompress_message(self._encoding, data, MAX_MESSAGE_BYTES, MAX_MESSAGE_BYTES)[0].data
-            return self._choose_decoder(data).parse(data)
+            if message[0] and len(data) <= MAX_READ_BYTES:
+                data = _decompress(self._encoding, data)
+            return self._choose_decoder(data).parse(data) if len(data) <= MAX_READ_BYTES else None
         except (DecodeError, ValueError):
             return None
 
@@ -65,3 +69,13 @@ class GrpcEvents:
             name = message_names(self._operation, dialect)[1]
             self._decoder = decoder_for(schema_of(schema_set_of(dialect), name))
         return self._decoder
+
+
+def _decompress(encoding: bytes, data: bytes) -> bytes:
+    """Return the payload of a compressed message, or more than MAX_READ_BYTES of it."""
+    decoder, payload = ContentDecoder(encoding), bytearray()
+    for start in range(0, len(data), _SLICE_BYTES):
+        payload += decoder.feed(data[start : start + _SLICE_BYTES])
+        if len(payload) > MAX_READ_BYTES:
+            break
+    return bytes(payload)

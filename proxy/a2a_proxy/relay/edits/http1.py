@@ -55,6 +55,8 @@ MOST_CHUNK_LINES, MOST_TOKENS = 20_000, 50_000
 """Lines of the chunked coding, and JSON tokens, of a card that is rewritten: this many take at most 30 ms without
 interruption."""
 
+_SHORT_BEGIN = 4
+"""Parts of a head that have at least the bytes by which a GET is recognised."""
 _TOO_LARGE = "it is larger than 1 MiB"
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
@@ -89,6 +91,8 @@ _PLAIN_REQUEST = _PendingRequest()
 
 class Http1Editor:
     """An `Editor` for HTTP/1.1. Pipelined requests and their responses are matched in order (RFC 9112 9.3)."""
+
+    delays = (False, False)
 
     def __init__(self, plan: EditPlan) -> None:
         self.budget = UNLIMITED
@@ -153,6 +157,12 @@ class Http1Editor:
         if held is None:
             return self._deadline
         return held.deadline if self._deadline is None else min(held.deadline, self._deadline)
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """The sizes of the held request and response."""
+        request = self._held_request
+        return 0 if request is None else request.size, 0 if self._held_response is None else self._held_response_size
 
     def take_edits(self) -> list[EditFact]:
         """Return the edits made since the last call."""
@@ -319,6 +329,8 @@ class Http1Editor:
         if self._held_head is None or self._line_known:
             return
         if self._host is not None or self._trace is not None or self._webhooks is not None:
+            return
+        if len(self._held_head) > _SHORT_BEGIN and b"\n" not in self._held_head[-1]:  # the line is not complete
             return
         begin = b"".join(self._held_head)
         self._line_known = b"\r\n" in begin

@@ -21,20 +21,26 @@ from a2a_proxy.protocol.bindings.webhook import is_pushed_event
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.operations import CARD_OPERATION, JSONRPC_METHODS, STREAMING_OPERATIONS
 from a2a_proxy.protocol.rest_path import match_request_line
-from a2a_proxy.relay.edits.edit import OWN_ANSWER, EditFact, Output
+from a2a_proxy.relay.edits.edit import OWN_ANSWER, UNLIMITED, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import encode_http1_failure
 from a2a_proxy.relay.edits.fault_events import (
+    EVENT_SHIFT,
+    EVENT_WORK,
     MAX_MESSAGE_BYTES,
+    MOST_LINES,
+    MOST_TOKENS,
     SseEvents,
     change_event_generation,
     change_json_generation,
     data_of_event,
     read_json_event,
 )
-from a2a_proxy.relay.edits.fault_output import TimedQueue
-from a2a_proxy.relay.edits.http1_message import CARD_PATHS, replace_fields
+from a2a_proxy.relay.edits.fault_output import HOLD_SECONDS, LEAST_WORK, PIECE_WORK, TimedQueue, note_late
+from a2a_proxy.relay.edits.http1_message import CARD_PATHS, count_tokens, replace_fields
 from a2a_proxy.relay.edits.http1_scan import (
     CHUNKED,
+    HEAD_SHIFT,
+    PART_WORK,
     UNTIL_CLOSE,
     ChunkReader,
     Http1ScanError,
@@ -48,6 +54,8 @@ from a2a_proxy.relay.edits.http1_scan import (
 
 MAX_REQUEST_BYTES = 1 << 20
 """Bytes of a request that is held until its operation is known; a longer one is forwarded without faults."""
+SCAN_BYTES = 4096
+"""Bytes that are scanned without interruption."""
 
 _TO_AGENT, _TO_CLIENT = Direction.TO_AGENT, Direction.TO_CLIENT
 
@@ -81,6 +89,8 @@ class _Response:
         self.is_chunked = framing != UNTIL_CLOSE
         """Whether it is sent with the chunked coding."""
         self.slice_size = faults.slice_size
+        self.work = 0
+        """Units of work for the events so far."""
         self.stream = StreamFaults(faults, change_event_generation if sse else change_json_generation)
         self._events = SseEvents() if sse else None
         self._body = bytearray()
@@ -88,55 +98,60 @@ class _Response:
         self._is_read = True
         """Whether its events are still read."""
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait for the end of an event, or for another event."""
+        rest = len(self._body) if self._events is None else self._events.held_bytes
+        return rest + self.stream.held_bytes
+
     def feed(self, data: bytes, end: int) -> list[FaultPiece]:
         """Return the pieces to send for bytes of the body. `end`: the offset after them in what the agent sent."""
         if not self._is_read:
             return [FaultPiece(data)]
         if self._events is None:
             self._body += data
-            if len(self._body) <= MAX_MESSAGE_BYTES:
-                return []
-            self._is_read = False
-            return [FaultPiece(bytes(self._body))]
+            return self.release() if len(self._body) > MAX_MESSAGE_BYTES else []
         pieces = []
         for event, place in self._events.feed(data, end):
             text = data_of_event(event)
+            self.work += EVENT_WORK + (len(event) >> EVENT_SHIFT)
             facts = read_json_event(text, streaming=True) if text else None
             pieces += [FaultPiece(event)] if facts is None else self.stream.feed_event(event, facts, place)
-        if self._events.is_too_long:
-            self._is_read = False
-            pieces += [*self.stream.finish(), FaultPiece(self._events.take_rest())]
-        return pieces
+        return [*pieces, *self.release()] if self._events.held_bytes > MAX_MESSAGE_BYTES else pieces
 
     def finish(self, end: int) -> list[FaultPiece]:
         """Return the last pieces, because the body is complete."""
-        if self._events is not None or not self._is_read or not self._body:
+        if self._events is not None or not self._body:
             return self.release()
-        body = bytes(self._body)
+        body = self._take_body()
+        self.work += EVENT_WORK + (len(body) >> EVENT_SHIFT)
         return self.stream.feed_event(body, read_json_event(body, streaming=self._streaming), end - 1)
 
     def release(self) -> list[FaultPiece]:
         """Return what waits, because no more is read."""
-        rest = bytes(self._body) if self._events is None else self._events.take_rest()
-        rest, self._is_read = rest if self._is_read else b"", False
-        return [*self.stream.finish(), FaultPiece(rest)]
+        self._is_read = False
+        rest = self._take_body() if self._events is None else self._events.take_rest()
+        return [*self.stream.finish(), *([FaultPiece(rest)] if rest else [])]
 
-    def encode(self, data: bytes) -> list[bytes]:
-        """Return the bytes to send for a part of the body, sliced and with the chunked coding."""
-        size = self.slice_size or len(data) or 1
-        slices = [data[at : at + size] for at in range(0, len(data), size)]
-        return [b"%x\r\n%s\r\n" % (len(each), each) for each in slices] if self.is_chunked else slices
+    def _take_body(self) -> bytes:
+        body = bytes(self._body)
+        self._body.clear()
+        return body
 
 
 class Http1Faults:
     """The faults of one HTTP/1.1 connection: a `FaultStage`."""
 
     def __init__(self, plan: FaultPlan) -> None:
+        self.budget = UNLIMITED
+        self.position = 0
         self._plan = plan
         self._facts: list[EditFact] = []
         self._requests, self._responses = Http1Scanner(), Http1Scanner()
         self._offset = 0
         """Bytes of the agent before those being scanned, and of the proxy's own responses."""
+        self._request_since = self._response_since = 0.0
+        """When the request that is held began, and when an event of the response was complete; monotonic seconds."""
         self._numbers = 0
         self._held: list[bytes] | None = None
         """Held parts of a request; None if the current one is forwarded as it arrives."""
@@ -154,7 +169,9 @@ class Http1Faults:
         self._until_close = False
         """Whether that response ends with the connection."""
         self._answered_bytes = 0
-        """Bytes of the proxy's own responses since the last bytes of a peer."""
+        """Bytes of the proxy's own responses that are not in `_offset` yet."""
+        self._is_behind = False
+        """Whether received bytes of the agent are not scanned yet: they precede those responses in the recording."""
         self._queue = TimedQueue()
         self._ended = False
         """Whether a fault has ended the connection."""
@@ -169,32 +186,47 @@ class Http1Faults:
         return not all(self._opaque) or bool(self._queue)
 
     @property
-    def is_delaying(self) -> bool:
+    def delays(self) -> tuple[bool, bool]:
         """Whether bytes for the client wait for their time."""
-        return bool(self._queue)
+        return False, bool(self._queue)
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """The size of the request that is held, and the number of bytes for the client that wait."""
+        response = self._response
+        return self._held_size, self._queue.size + (0 if response is None else response.held_bytes)
 
     @property
     def deadline(self) -> float | None:
-        """When the next bytes are due."""
-        return self._queue.deadline
+        """When the next bytes are due, or a request or an event is held too long."""
+        found = [] if self._queue.deadline is None else [self._queue.deadline]
+        if self._held_size:
+            found.append(self._request_since + HOLD_SECONDS)
+        if self._response is not None and self._response.held_bytes:
+            found.append(self._response_since + HOLD_SECONDS)
+        return min(found, default=None)
 
     def take_edits(self) -> list[EditFact]:
         """Return what happened since the last call."""
         facts, self._facts = self._facts, []
         return facts
 
-    def feed(self, direction: Direction, data: bytes, now: float) -> list[Output]:
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Handle bytes of one peer and return the bytes to write."""
+        self.position = len(data)
         if self._ended:
             return []
         to_agent: list[bytes] = []
-        at = 0
+        at, self.budget = start, max(self.budget, 1)
         try:
-            while at < len(data) and not self._opaque[direction] and not self._ended:
+            while at < len(data) and self.budget > 0 and not self._opaque[direction] and not self._ended:
+                scanned = data[at : at + SCAN_BYTES]
                 if direction is _TO_AGENT:
-                    at = self._scan_request(data, at, now, to_agent)
+                    at += self._scan_request(scanned, now, to_agent)
                 else:
-                    at = self._scan_response(data, at, now)
+                    end = self._scan_response(scanned, now)
+                    at, self._offset = at + end, self._offset + end
+                self.budget -= PART_WORK
         except Http1ScanError:
             self._opaque[_TO_AGENT] = True
             self._release(to_agent)
@@ -206,39 +238,64 @@ class Http1Faults:
                 to_agent.append(data[at:])
             else:
                 self._queue.add(data[at:], now)
-        self._offset += self._answered_bytes + (len(data) if direction is _TO_CLIENT else 0)
-        self._answered_bytes = 0
+                self._offset += len(data) - at
+            at = len(data)
+        if not self._ended:
+            self.position = at
+        if direction is _TO_CLIENT:
+            self._is_behind = at < len(data)
+        if not self._is_behind:
+            self._offset += self._answered_bytes
+            self._answered_bytes = 0
         sent = b"".join(to_agent)
-        return [*([Output(_TO_AGENT, sent)] if sent else []), *self.tick(now)]
+        return [*([Output(_TO_AGENT, sent)] if sent else []), *self._send_due(now)]
 
     def feed_eof(self, direction: Direction, now: float) -> list[Output]:
         """Handle a FIN of the sender of that direction and return the bytes that it leaves."""
         if direction is _TO_AGENT:
-            held, self._held = b"".join(self._held or ()), None
-            return [Output(_TO_AGENT, held)] if held and not self._dropping else []
+            to_agent: list[bytes] = []
+            self._release(to_agent)
+            held = b"".join(to_agent)
+            return [Output(_TO_AGENT, held)] if held else []
         if self._response is not None and self._responses.is_until_close:
             self._send(self._response.finish(self._offset), now)
             self._response = None
         self._release_response(now)
-        return self.tick(now)
+        return self._send_due(now)
 
     def tick(self, now: float) -> list[Output]:
-        """Return the bytes that are due."""
-        sent: list[bytes] = []
-        while (piece := self._queue.take_due(now)) is not None and not self._ended:
-            sent.append(piece.data)
+        """Return the bytes that are due, and those that were held too long."""
+        to_agent: list[bytes] = []
+        if self._held_size and now >= self._request_since + HOLD_SECONDS:
+            self._facts.append(note_late(_TO_AGENT))
+            self._release(to_agent)
+        response = self._response
+        if response is not None and response.held_bytes and now >= self._response_since + HOLD_SECONDS:
+            self._facts.append(note_late(_TO_CLIENT))
+            self._send(response.release(), now)
+        return [*[Output(_TO_AGENT, each) for each in to_agent], *self._send_due(now)]
+
+    def _send_due(self, now: float) -> list[Output]:
+        sent: list[bytes | memoryview] = []
+        most = max(self.budget, LEAST_WORK) // PIECE_WORK
+        while len(sent) < most and not self._ended and (piece := self._queue.take_due(now)) is not None:
+            data = piece.data
+            sent.append(b"%x\r\n%s\r\n" % (len(data), data) if piece.is_chunk and data else data)
             if piece.cut:
                 self._end(piece.cut, "cut", self._latest_number, reset=self._until_close)
-        return [Output(_TO_CLIENT, each) for each in sent if each]
+        self.budget -= PIECE_WORK * len(sent)
+        joined = b"".join(sent)
+        return [Output(_TO_CLIENT, joined)] if joined else []
 
     # Requests
 
-    def _scan_request(self, data: bytes, at: int, now: float, out: list[bytes]) -> int:
+    def _scan_request(self, data: bytes, now: float, out: list[bytes]) -> int:
+        """Scan the next part and return its size."""
         scanner = self._requests
         if scanner.is_between_messages:
-            self._held, self._held_size, self._dropping = [], 0, False
-        part, end = scanner.read_part(data, at)
-        raw = data[at:end]
+            self._held, self._dropping, self._request_since = [], False, now
+        part, end = scanner.read_part(data, 0)
+        raw = data[:end]
         if self._held is not None:
             self._held.append(raw)
             self._held_size += len(raw)
@@ -252,12 +309,13 @@ class Http1Faults:
                 raise
         elif part is MessagePart.BODY_END:
             self._on_request_end(now, out)
-        elif self._held is not None and self._held_size > MAX_REQUEST_BYTES:
+        elif self._held_size > MAX_REQUEST_BYTES:
             self._release(out)
         return end
 
     def _on_request_head(self, now: float, out: list[bytes]) -> None:
         head = self._requests.head
+        self.budget -= len(head) >> HEAD_SHIFT
         method, target, framing = parse_request_head(head)
         self._numbers += 1
         self._current = _PendingCall(self._numbers, method == b"HEAD", method == b"CONNECT")
@@ -287,16 +345,21 @@ class Http1Faults:
     def _read_body(self, request: bytes, out: list[bytes]) -> None:
         head = self._requests.head
         body = request[len(head) :]
+        self.budget -= len(body) >> EVENT_SHIFT
         try:
             if header_field(head, b"transfer-encoding") is not None:
+                if body.count(b"\n") > MOST_LINES:
+                    raise msgspec.DecodeError("too many chunks")
                 body = decode_chunked(body)
             call = msgspec.json.decode(body, type=_CallShape)
         except UNREADABLE_ERRORS:
-            call = _CallShape()
+            self._release(out)
+            return
         row = JSONRPC_METHODS.get(call.method)
+        has_token = b"\r\nx-a2a-notification-token:" in head.lower()
         if row is not None:
             self._open_call(row[0].name, Binding.JSONRPC, bytes(call.id), out)
-        elif not call.method and is_pushed_event(body, has_token=b"\r\nx-a2a-notification-token:" in head.lower()):
+        elif not call.method and count_tokens(body) <= MOST_TOKENS and is_pushed_event(body, has_token=has_token):
             self._open_call(WEBHOOK, Binding.WEBHOOK, b"", out)
         else:
             self._release(out)
@@ -310,7 +373,7 @@ class Http1Faults:
             self._release(out)
             return
         faults.count_refusal()
-        self._held, self._dropping = None, True
+        self._held, self._held_size, self._dropping = None, 0, True
         if fault.verb == "reset":
             call.reset = fault.text
             return
@@ -320,7 +383,7 @@ class Http1Faults:
 
     def _release(self, out: list[bytes]) -> None:
         out += self._held or ()
-        self._held = None
+        self._held, self._held_size = None, 0
 
     def _answer_due(self, now: float) -> None:
         """Send the responses of the proxy that are next, after the agent's to earlier requests."""
@@ -338,10 +401,10 @@ class Http1Faults:
 
     # Responses
 
-    def _scan_response(self, data: bytes, at: int, now: float) -> int:
-        scanner = self._responses
-        part, end = scanner.read_part(data, at)
-        raw, response = data[at:end], self._response
+    def _scan_response(self, data: bytes, now: float) -> int:
+        """Scan the next part and return its size."""
+        part, end = self._responses.read_part(data, 0)
+        raw, response = data[:end], self._response
         if part is MessagePart.HEAD:
             self._head_parts.append(raw)
         elif part is MessagePart.HEAD_END:
@@ -357,6 +420,7 @@ class Http1Faults:
 
     def _on_response_head(self, now: float) -> None:
         head = self._responses.head
+        self.budget -= len(head) >> HEAD_SHIFT
         if not self._pending:
             raise Http1ScanError("a response without a request")
         call = self._pending[0]
@@ -382,7 +446,11 @@ class Http1Faults:
     def _on_body(self, response: _Response, raw: bytes, end: int, now: float) -> None:
         parts = [(raw, end)] if response.chunks is None else response.chunks.feed(raw, end)
         for data, place in parts:
-            self._send(response.feed(data, place), now)
+            was_holding = response.held_bytes
+            pieces = response.feed(data, place)
+            if pieces or not was_holding:
+                self._response_since = now
+            self._send(pieces, now)
 
     def _on_response_end(self, end: int, now: float) -> None:
         response = self._response
@@ -400,10 +468,10 @@ class Http1Faults:
             self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(response.number)))
         response.stream.marks.clear()
         for piece in pieces:
-            parts = response.encode(piece.data) or [b""]
-            for place, part in enumerate(parts):
-                last = place == len(parts) - 1
-                self._queue.add(part, now, 0.0 if place else piece.delay, piece.cut if last else "")
+            most, is_chunk = response.slice_size, response.is_chunked
+            self._queue.add(piece.data, now, piece.delay, piece.cut, most, is_chunk=is_chunk)
+        self.budget -= response.work + PIECE_WORK * len(pieces)
+        response.work = 0
 
     def _release_response(self, now: float) -> None:
         """Send what waits of a response that is not read to its end."""

@@ -41,8 +41,8 @@ class HeldRequest(msgspec.Struct):
         self.size += len(part)
 
     def count_lines(self) -> int:
-        """Return the number of line ends in the body."""
-        return sum(part.count(b"\r\n") for part in self.parts)
+        """Return the number of lines in the body."""
+        return sum(part.count(b"\n") for part in self.parts)
 
     @property
     def raw(self) -> bytes:

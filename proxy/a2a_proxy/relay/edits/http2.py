@@ -58,6 +58,8 @@ _MAX_NOTED_CHANGES = 100
 class Http2Editor:
     """An `Editor` of one connection that begins with the HTTP/2 preface."""
 
+    delays = (False, False)
+
     def __init__(self, plan: EditPlan) -> None:
         self.budget = UNLIMITED
         self.position = 0
@@ -168,6 +170,12 @@ class Http2Editor:
         if self._calls is None or self._calls.deadline is None:
             return self._answers.deadline
         return min(self._calls.deadline, self._answers.deadline or self._calls.deadline)
+
+    @property
+    def held_bytes(self) -> tuple[int, int]:
+        """Bytes of DATA of each direction that are held or wait for the receiver's windows."""
+        to_agent = 0 if self._calls is None else self._calls.delivery.queued_bytes - self._agent.missing_bytes
+        return to_agent, self._delivery.queued_bytes - self._client.missing_bytes
 
     @property
     def is_active(self) -> bool:

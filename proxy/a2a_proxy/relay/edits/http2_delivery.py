@@ -73,6 +73,15 @@ class QueuedData(msgspec.Struct):
         self.raw = bytearray(encode_frame(DATA, self.flags, self.stream.number, payload))
         self.length = len(payload)
 
+    def take_payload(self, size: int) -> bytes:
+        """Remove the first bytes of a complete frame without padding, and return them as a frame."""
+        payload = bytes(self.raw[FRAME_HEAD_SIZE : FRAME_HEAD_SIZE + size])
+        del self.raw[:size]  # takes constant time
+        self.length -= size
+        head = encode_frame(DATA, self.flags, self.stream.number, b"")
+        self.raw[:FRAME_HEAD_SIZE] = self.length.to_bytes(3) + head[3:]
+        return encode_frame(DATA, 0, self.stream.number, payload)
+
 
 class QueuedFrame(msgspec.Struct, frozen=True):
     """Another frame that waits after DATA: RST_STREAM, or a header block."""
@@ -134,7 +143,8 @@ class FlowController:
         """Number of bytes sent to the receiver minus the number of bytes received from the sender."""
         self.streams: dict[int, HeldStream] = {}
         self._waiting_streams: dict[int, HeldStream] = {}
-        self._queued_bytes = 0
+        self.queued_bytes = 0
+        """Bytes of the DATA frames that are held or wait, complete or not, padding included."""
         self._initial_window = DEFAULT_WINDOW
         self._frame_size = DEFAULT_FRAME_SIZE
         self._unacknowledged_settings: list[dict[int, int]] = []
@@ -202,7 +212,7 @@ class FlowController:
         stream = self.streams.get(number) if self.streams else None
         if stream is None:
             left = self.connection - length
-            if left >= 0 or not (self.owed or self._queued_bytes):
+            if left >= 0 or not (self.owed or self.queued_bytes):
                 self.connection = left
                 return None
             stream = HeldStream(number)
@@ -269,7 +279,7 @@ class FlowController:
         """
         held = [item for item in stream.queue if isinstance(item, QueuedData)]
         flags, before = held[-1].flags & END_STREAM, sum(item.length for item in held)
-        self._queued_bytes -= before
+        self.queued_bytes -= before
         stream.size -= before
         stream.hold = None
         stream.queue[: len(held)] = []
@@ -339,7 +349,7 @@ class FlowController:
 
     def _queue_data(self, stream: HeldStream, flags: int, length: int, offset: int) -> QueuedData:
         queue = stream.queue
-        room = min(self.connection - self._queued_bytes + self.owed, stream.window - stream.size + stream.owed)
+        room = min(self.connection - self.queued_bytes + self.owed, stream.window - stream.size + stream.owed)
         if length > room:
             raise Violation(
                 offset, f"DATA of at most {room} bytes, the window", describe_frame_head(DATA, stream.number, length)
@@ -348,7 +358,7 @@ class FlowController:
             raise Violation(offset, f"at most {MAX_QUEUED_FRAMES} waiting frames", "one more")
         waiting = QueuedData(self, stream, flags, length, FRAME_HEAD_SIZE + length, bytearray())
         queue.append(waiting)
-        self._queued_bytes += length
+        self.queued_bytes += length
         stream.size += length
         self.streams[stream.number] = self._waiting_streams[stream.number] = stream
         if stream.hold is not None and len(queue) == 1:
@@ -370,10 +380,8 @@ class FlowController:
         if item.flags & PADDED:
             self._remove_padding(stream, item)
             return self._send_frame(stream, item)
-        payload = item.payload
-        item.set_payload(payload[room:])
         self._spend_queued(stream, room)
-        return encode_frame(DATA, 0, stream.number, payload[:room]), False
+        return item.take_payload(room), False
 
     def _remove_padding(self, stream: HeldStream, item: QueuedData) -> None:
         """Remove the padding of a frame, because it cannot be split."""
@@ -381,12 +389,12 @@ class FlowController:
         padding = item.length - len(payload)
         item.flags &= ~PADDED
         item.set_payload(payload)
-        self._queued_bytes -= padding
+        self.queued_bytes -= padding
         stream.size -= padding
         self._settle_owed(stream, -padding, item.ends)
 
     def _spend_queued(self, stream: HeldStream, byte_count: int) -> None:
-        self._queued_bytes -= byte_count
+        self.queued_bytes -= byte_count
         stream.size -= byte_count
         self._spend_window(stream, byte_count)
 

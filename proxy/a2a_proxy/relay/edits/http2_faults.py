@@ -1,7 +1,8 @@
 """Faults on one HTTP/2 connection: failing gRPC calls, and responses whose messages are lost, repeated, moved or late.
 
 Every header block is decoded and sent as literals, because a block that is left out or sent later would put the
-receiver's dynamic table out of step. Frames are handled whole. The windows stay right in both directions: bytes that
+receiver's dynamic table out of step. Frames are handled whole, except that a long DATA frame is handled and sent as
+several ones. The windows stay right in both directions: bytes that
 only the agent has sent are given back to the agent with WINDOW_UPDATE; bytes that only the client was sent are owed,
 and subtracted from the client's next WINDOW_UPDATEs; DATA that the client's windows do not cover waits.
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 import msgspec
 
@@ -21,11 +23,11 @@ from a2a_proxy.faults.stream import FaultPiece, StreamFaults
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.operations import GRPC_METHODS
-from a2a_proxy.relay.edits.edit import OWN_ANSWER, EditFact, Output
+from a2a_proxy.relay.edits.edit import OWN_ANSWER, UNLIMITED, EditFact, Output
 from a2a_proxy.relay.edits.fault_answers import make_grpc_failure
-from a2a_proxy.relay.edits.fault_events import MAX_MESSAGE_BYTES
+from a2a_proxy.relay.edits.fault_events import EVENT_SHIFT, EVENT_WORK, MAX_MESSAGE_BYTES
 from a2a_proxy.relay.edits.fault_messages import PREFIX_SIZE, GrpcEvents
-from a2a_proxy.relay.edits.fault_output import TimedQueue
+from a2a_proxy.relay.edits.fault_output import HOLD_SECONDS, LEAST_WORK, PIECE_WORK, TimedQueue, note_late
 from a2a_proxy.relay.edits.hpack_literals import never_indexed_fields
 from a2a_proxy.relay.edits.http2_frames import (
     ACK,
@@ -56,14 +58,18 @@ from a2a_proxy.relay.edits.http2_frames import (
     unpack_settings,
     unpack_uint32,
 )
-from a2a_proxy.relay.edits.http2_headers import LiteralWriter, encode_fields
+from a2a_proxy.relay.edits.http2_headers import FIELDS_LIMIT, LiteralWriter, encode_fields
+from a2a_proxy.relay.edits.http2_scan import BLOCK_WORK, HANDLER_SHIFT, HANDLER_WORK
 from a2a_proxy.wire.detect import PREFACE
 from a2a_proxy.wire.hpack_decoder import Field, HpackDecoder, HpackError
 from a2a_proxy.wire.http2_frame import Violation
 
 MAX_SETTINGS = 1000
 """SETTINGS frames that the agent has not acknowledged."""
-MAX_BLOCK_BYTES = 1 << 18
+MAX_FRAME_BYTES = MAX_BLOCK_BYTES = 1 << 18
+"""Bytes of a frame that must be whole, and of a header block."""
+SHORT_DATA = 4096
+"""Bytes of DATA with messages that faults concern, which are read without interruption."""
 MAX_GONE_STREAMS = 10_000
 """Streams that a fault has ended and whose late frames are still dropped; the oldest is forgotten first."""
 
@@ -95,14 +101,26 @@ class _Frame(msgspec.Struct, frozen=True):
         return payload[1 : len(payload) - payload[0]] if self.flags & PADDED and payload else payload
 
 
+class _LongData(msgspec.Struct):
+    """A DATA frame without padding that is handled in parts."""
+
+    flags: int = 0
+    stream: int = 0
+    left: int = 0
+    """Bytes that are not handled yet; 0 if there is no such frame."""
+
+
 class _Side:
     """One direction: its incomplete frame, its header blocks as received and as sent."""
 
     def __init__(self, *, preface: bool) -> None:
-        self.rest = b""
+        self.rest = bytearray()
+        self.need = len(PREFACE) if preface else FRAME_HEAD_SIZE
+        """Bytes of `rest` that can be handled."""
         self.offset = 0
         """Bytes before `rest`."""
         self.preface = preface
+        self.data = _LongData()
         self.hpack = HpackDecoder()
         self.writer = LiteralWriter()
         self.block: HeaderBlockFrame | None = None
@@ -121,8 +139,10 @@ class _Response:
         self.events: GrpcEvents | None = None
         """None before the head of the response, and for a response that is not gRPC."""
         self.stream = StreamFaults(faults, self._change_generation)
-        self.rest = b""
+        self._rest = bytearray()
         """Bytes of a message that is not complete."""
+        self.work = 0
+        """Units of work for the messages so far."""
         self.is_read = True
 
     def on_head(self, fields: list[Field]) -> None:
@@ -135,22 +155,31 @@ class _Response:
         """Return the pieces to send for bytes of the response. `end`: the offset after them in what the agent sent."""
         if self.events is None or not self.is_read:
             return [FaultPiece(data)]
-        self.rest += data
+        rest, at = self._rest, 0
         pieces: list[FaultPiece] = []
-        while len(self.rest) >= PREFIX_SIZE:
-            size = PREFIX_SIZE + int.from_bytes(self.rest[1:PREFIX_SIZE])
+        rest += data
+        while len(rest) - at >= PREFIX_SIZE:
+            size = PREFIX_SIZE + int.from_bytes(rest[at + 1 : at + PREFIX_SIZE])
             if size > MAX_MESSAGE_BYTES:
-                self.is_read = False
-                return [*pieces, *self.finish()]
-            if len(self.rest) < size:
+                del rest[:at]
+                return [*pieces, *self.release()]
+            if len(rest) - at < size:
                 break
-            message, self.rest = self.rest[:size], self.rest[size:]
-            pieces += self.stream.feed_event(message, self.events.read(message), end - len(self.rest) - 1)
+            message, at = bytes(rest[at : at + size]), at + size
+            self.work += EVENT_WORK + (size >> EVENT_SHIFT)
+            pieces += self.stream.feed_event(message, self.events.read(message), end - len(rest) + at - 1)
+        del rest[:at]
         return pieces
 
-    def finish(self) -> list[FaultPiece]:
-        """Return the last pieces, because the response is complete."""
-        rest, self.rest = self.rest, b""
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that wait for the end of a message, or for another message."""
+        return len(self._rest) + self.stream.held_bytes
+
+    def release(self) -> list[FaultPiece]:
+        """Return what waits, because no more is read."""
+        self.is_read, rest = False, bytes(self._rest)
+        self._rest.clear()
         return [*self.stream.finish(), *([FaultPiece(rest)] if rest else [])]
 
     def _change_generation(self, message: bytes, change: int) -> bytes | None:
@@ -175,21 +204,25 @@ class _Stream:
         self.response: _Response | None = None
         self.is_over = False
         """Whether the agent has ended the stream."""
+        self.counted = 0
+        """Bytes of the stream in `Http2Faults.held_bytes`."""
 
     @property
     def held(self) -> int:
         """Bytes of the agent that are neither sent to the client nor in the queue, and still may be."""
-        return 0 if self.response is None else len(self.response.rest) + self.response.stream.held_bytes
+        return 0 if self.response is None else self.response.held_bytes
 
 
 class Http2Faults:
     """The faults of one HTTP/2 connection: a `FaultStage`."""
 
     is_active = True
-    is_delaying = False
-    """The agent is read on while a stream waits, for the other streams."""
 
     def __init__(self, plan: FaultPlan) -> None:
+        self.budget = UNLIMITED
+        self.position = 0
+        self.held_bytes = (0, 0)
+        """Bytes of each direction that wait for the end of a message, for their time or for the client's windows."""
         self._plan = plan
         self._facts: list[EditFact] = []
         self._sides = (_Side(preface=True), _Side(preface=False))
@@ -207,6 +240,10 @@ class Http2Faults:
         self._settings: deque[dict[int, int]] = deque()
         """SETTINGS of the client that the agent has not acknowledged."""
         self._now = 0.0
+        self._held_since: dict[int, float] = {}
+        """Streams that hold messages, and when one was complete before, the earliest first."""
+        self._is_behind = False
+        """Whether due bytes wait because the budget is spent."""
         self._has_sent_late = False
         """Whether the client was sent DATA since the agent last sent some."""
         self._handlers: dict[tuple[int, int], Callable[[_Frame], None]] = {
@@ -224,22 +261,31 @@ class Http2Faults:
 
     @property
     def deadline(self) -> float | None:
-        """When the next bytes are due. Bytes that are due already wait for the client's windows."""
+        """When the next bytes are due, or a message is held too long. Bytes that are due already wait for the client's
+        windows."""
+        if self._is_behind:
+            return 0.0
         dues = [due for each in self._waiting.values() if (due := each.queue.deadline) is not None and due > self._now]
-        return min(dues) if dues else None
+        dues += [since + HOLD_SECONDS for since in islice(self._held_since.values(), 1)]
+        return min(dues, default=None)
+
+    @property
+    def delays(self) -> tuple[bool, bool]:
+        """Whether the agent must not be read: it is read while a stream waits, for the other streams."""
+        return False, self._is_behind
 
     def take_edits(self) -> list[EditFact]:
         """Return what happened since the last call."""
         facts, self._facts = self._facts, []
         return facts
 
-    def feed(self, direction: Direction, data: bytes, now: float) -> list[Output]:
+    def feed(self, direction: Direction, data: bytes, now: float, start: int = 0) -> list[Output]:
         """Handle bytes of one peer and return the bytes to write."""
-        self._now = now
+        self._now, self.position = now, len(data)
         side = self._sides[direction]
         if not side.is_lost:
             try:
-                self._read_frames(direction, side, data)
+                self.position = self._read_frames(direction, side, data, start)
             except (Violation, HpackError):
                 side.is_lost = True
                 self._out[direction].append(encode_undecodable(side.highest + (2 if direction is _TO_AGENT else 0)))
@@ -251,15 +297,22 @@ class Http2Faults:
         self._now = now
         if direction is _TO_CLIENT:
             self._window = _UNLIMITED
-            for stream in list(self._waiting.values()):
+            for stream in self._waiting.values():
                 stream.window = _UNLIMITED
                 stream.queue.hasten()
         self._pump_all()
         return self._take_outputs()
 
     def tick(self, now: float) -> list[Output]:
-        """Return the bytes that are due."""
+        """Return the bytes that are due, and those that were held too long."""
         self._now = now
+        for number in [number for number, since in self._held_since.items() if since + HOLD_SECONDS <= now]:
+            stream = self._streams[number]
+            assert stream.response is not None
+            self._facts.append(note_late(_TO_CLIENT))
+            held = stream.held
+            self._add_pieces(stream, stream.response.release(), held)
+            self._waiting[number] = stream
         self._pump_all()
         return self._take_outputs()
 
@@ -271,26 +324,61 @@ class Http2Faults:
 
     # Frames
 
-    def _read_frames(self, direction: Direction, side: _Side, data: bytes) -> None:
-        data, pos = side.rest + data, 0
+    def _read_frames(self, direction: Direction, side: _Side, data: bytes, start: int) -> int:
+        """Handle frames from `start` on, and return the index where the data end or the budget is spent."""
+        shift = 0
+        if side.rest:
+            shift = len(side.rest) - start
+            side.rest += memoryview(data)[start:]
+            if len(side.rest) < side.need:
+                return len(data)
+            data, start = bytes(side.rest), 0
+            side.rest.clear()
+        pos, base, need, total = start, side.offset - start, FRAME_HEAD_SIZE, len(data)
         if side.preface:
-            if len(data) < len(PREFACE):
-                side.rest = data
-                return
-            side.preface = False
-            pos = len(PREFACE)
-            self._out[direction].append(data[:pos])
-        base = side.offset
-        while len(data) - pos >= FRAME_HEAD_SIZE:
-            word, flags, stream = unpack_frame_head(data, pos)
-            stop = pos + FRAME_HEAD_SIZE + (word >> 8)
-            if stop > len(data):
-                break
-            frame = _Frame(word & 0xFF, flags, stream & STREAM_MASK, data[pos:stop], base + pos)
+            if not data.startswith(PREFACE[:total]):
+                raise Violation(0, "HTTP/2 connection preface", repr(data[: len(PREFACE)]))
+            side.preface, need = total < len(PREFACE), len(PREFACE)
+            if not side.preface:
+                self._out[direction].append(PREFACE)
+                pos = len(PREFACE)
+        self.budget = max(self.budget, 1)
+        while not side.preface and self.budget > 0:
+            long = side.data
+            if long.left:
+                stream = self._streams.get(long.stream) if direction is _TO_CLIENT else None
+                concerned = stream is not None and stream.response is not None
+                size = min(long.left, SHORT_DATA if concerned else DEFAULT_FRAME_SIZE)
+                need, stop = size, pos + size
+                if stop > total:
+                    break
+                long.left -= size
+                flags = long.flags if not long.left else long.flags & ~END_STREAM
+                raw = encode_frame(DATA, flags, long.stream, data[pos:stop])
+                frame = _Frame(DATA, flags, long.stream, raw, base + pos - FRAME_HEAD_SIZE)
+            else:
+                need = FRAME_HEAD_SIZE
+                if total - pos < need:
+                    break
+                word, flags, number = unpack_frame_head(data, pos)
+                kind, number, stop = word & 0xFF, number & STREAM_MASK, pos + FRAME_HEAD_SIZE + (word >> 8)
+                if kind == DATA and not flags & PADDED and stop - pos > FRAME_HEAD_SIZE + SHORT_DATA:
+                    side.data, pos = _LongData(flags, number, word >> 8), pos + FRAME_HEAD_SIZE
+                    continue
+                need = stop - pos
+                if need > MAX_FRAME_BYTES:
+                    raise Violation(base + pos, f"frame of at most {MAX_FRAME_BYTES} bytes", "a longer one")
+                if stop > total:
+                    break
+                frame = _Frame(kind, flags, number, data[pos:stop], base + pos)
             pos = stop
+            self.budget -= HANDLER_WORK + (need >> HANDLER_SHIFT)
             self._handle_frame(direction, side, frame)
         side.offset = base + pos
-        side.rest = data[pos:]
+        if self.budget > 0:
+            side.rest += memoryview(data)[pos:]
+            side.need, pos = need, total
+        return pos - shift
 
     def _handle_frame(self, direction: Direction, side: _Side, frame: _Frame) -> None:
         if frame.kind in (HEADERS, PUSH_PROMISE, CONTINUATION):
@@ -305,7 +393,8 @@ class Http2Faults:
             block = side.block
             if block is None or block.stream != frame.stream or len(block.fragment) > MAX_BLOCK_BYTES:
                 raise Violation(frame.offset, "CONTINUATION of a header block", "another one")
-            block.fragment = bytes(block.fragment) + frame.payload
+            block.fragment = block.fragment if isinstance(block.fragment, bytearray) else bytearray(block.fragment)
+            block.fragment += frame.payload
         else:
             block = parse_block_start(frame.kind, frame.flags, frame.stream, frame.payload, frame.offset)
         side.block = block
@@ -314,7 +403,10 @@ class Http2Faults:
         side.block = None
         side.highest = max(side.highest, block.stream)
         fragment = bytes(block.fragment)
+        self.budget -= BLOCK_WORK + len(fragment)
         fields = side.hpack.decode_block(fragment)
+        if len(fields) > FIELDS_LIMIT:
+            raise HpackError(f"header block of {len(fields)} fields, limit {FIELDS_LIMIT}")
         encoded = encode_fields(fields, never_indexed_fields(fragment))
         if block.kind == PUSH_PROMISE:
             self._out[direction].append(side.writer.make_frames(block, encoded))
@@ -432,6 +524,7 @@ class Http2Faults:
             wanted = self._settings.popleft()
             change = wanted.get(INITIAL_WINDOW_SIZE, self._initial_window) - self._initial_window
             self._initial_window += change
+            self.budget -= len(self._streams)
             for stream in self._streams.values():
                 stream.window += change
             self._pump_all()
@@ -477,7 +570,10 @@ class Http2Faults:
             end -= length - len(data) - 1
         held = stream.held
         response = stream.response
-        self._add_pieces(stream, [FaultPiece(data)] if response is None else response.feed(data, end), held + length)
+        pieces = [FaultPiece(data)] if response is None else response.feed(data, end)
+        if pieces or not held:  # what is held from here on began now
+            self._held_since.pop(stream.number, None)
+        self._add_pieces(stream, pieces, held + length)
         if ends:
             self._finish_response(stream)
             stream.last_frames.append(encode_frame(DATA, END_STREAM, stream.number, b""))
@@ -500,7 +596,7 @@ class Http2Faults:
     def _finish_response(self, stream: _Stream) -> None:
         held = stream.held
         if stream.response is not None:
-            self._add_pieces(stream, stream.response.finish(), held)
+            self._add_pieces(stream, stream.response.release(), held)
 
     def _add_pieces(self, stream: _Stream, pieces: list[FaultPiece], arrived: int) -> None:
         """Queue pieces. `arrived`: bytes that the agent has sent and that were neither in the queue nor sent."""
@@ -509,9 +605,12 @@ class Http2Faults:
             for mark in response.stream.marks:
                 self._facts.append(EditFact(_TO_CLIENT, "fault", mark.place, mark.make_detail(stream.number)))
             response.stream.marks.clear()
+            self.budget -= response.work
+            response.work = 0
         queued = sum([len(piece.data) for piece in pieces])
+        most = 0 if response is None else response.faults.slice_size
         for piece in pieces:
-            stream.queue.add(piece.data, self._now, piece.delay)
+            stream.queue.add(piece.data, self._now, piece.delay, most=most)
             if piece.cut:
                 stream.queue.add(b"", self._now, RESET_DELAY, piece.cut)
         held = stream.held
@@ -520,6 +619,15 @@ class Http2Faults:
         if (advance := held - stream.advanced) > 0:  # or the rest of a message larger than the window could not arrive
             self._out[_TO_AGENT].append(encode_window_update(0, advance) + encode_window_update(stream.number, advance))
         stream.advanced = held
+        if held:
+            self._held_since.setdefault(stream.number, self._now)
+        else:
+            self._held_since.pop(stream.number, None)
+        self._count_held(stream)
+
+    def _count_held(self, stream: _Stream) -> None:
+        before, stream.counted = stream.counted, stream.held + stream.queue.size
+        self.held_bytes = (0, self.held_bytes[1] + stream.counted - before)
 
     def _settle(self, stream: _Stream, growth: int) -> None:
         """Account for `growth` bytes that the client is sent and the agent did not send; negative if it is sent
@@ -539,6 +647,8 @@ class Http2Faults:
     def _pump_all(self) -> None:
         out = self._out[_TO_CLIENT]
         before = len(out)
+        self._is_behind = False
+        self.budget -= len(self._waiting)
         for stream in list(self._waiting.values()):
             self._pump(stream)
         self._has_sent_late = self._has_sent_late or len(out) > before
@@ -546,24 +656,25 @@ class Http2Faults:
     def _pump(self, stream: _Stream, *, ends: bool = False) -> None:
         """Send what is due on a stream, as far as the client's windows allow. `ends`: the agent has ended it."""
         stream.is_over = stream.is_over or ends
-        out, queue, response = self._out[_TO_CLIENT], stream.queue, stream.response
-        limit = DEFAULT_FRAME_SIZE if response is None else response.faults.slice_size or DEFAULT_FRAME_SIZE
-        while (piece := queue.take_due(self._now)) is not None:
-            size = min(len(piece.data), self._window, stream.window, limit)
-            if piece.data and size <= 0:
-                queue.put_back(piece)
+        out, queue, work = self._out[_TO_CLIENT], stream.queue, max(self.budget, LEAST_WORK)
+        left = work
+        while left > 0:
+            piece = queue.take_due(self._now, min(self._window, stream.window, DEFAULT_FRAME_SIZE))
+            if piece is None:
                 break
-            if size:
-                out.append(encode_frame(DATA, 0, stream.number, piece.data[:size]))
+            left -= PIECE_WORK
+            if size := len(piece.data):
+                out.append(encode_frame(DATA, 0, stream.number, piece.data))
                 self._window -= size
                 stream.window -= size
-            if size < len(piece.data):
-                queue.put_back(msgspec.structs.replace(piece, data=piece.data[size:]))
-            elif piece.cut:
+            if piece.cut:
                 if not stream.is_over:
                     self._out[_TO_AGENT].append(encode_frame(RST_STREAM, 0, stream.number, _CANCEL.to_bytes(4)))
                 self._reset_client(stream, piece.cut, "cut")
                 return
+        self._is_behind = self._is_behind or left <= 0
+        self.budget -= work - left
+        self._count_held(stream)
         if queue:
             self._waiting[stream.number] = stream
             return
@@ -592,6 +703,9 @@ class Http2Faults:
     def _forget_stream(self, stream: _Stream) -> None:
         """Track a stream no more: what waits on it is not sent."""
         self._settle_connection(-stream.queue.size)
+        self.held_bytes = (0, self.held_bytes[1] - stream.counted)
+        stream.counted = 0
+        self._held_since.pop(stream.number, None)
         self._streams.pop(stream.number, None)
         self._waiting.pop(stream.number, None)
 

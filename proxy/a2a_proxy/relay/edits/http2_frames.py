@@ -57,7 +57,7 @@ class HeaderBlockFrame(msgspec.Struct):
     """Bytes of payload of its largest frame if that exceeds the default frame size, else the default."""
 
 
-def encode_frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
+def encode_frame(kind: int, flags: int, stream: int, payload: bytes | memoryview) -> bytes:
     """Return one frame."""
     return _pack_head(len(payload) << 8 | kind, flags, stream) + payload
 

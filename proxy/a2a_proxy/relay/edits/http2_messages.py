@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 from a2a_proxy.model.chunk import Direction
 from a2a_proxy.relay.edits.edit import CardRewriter, EditFact
 from a2a_proxy.relay.edits.http2_delivery import FlowController, HeldStream, QueuedData
+from a2a_proxy.relay.edits.http2_frames import FRAME_HEAD_SIZE
 from a2a_proxy.relay.edits.http2_headers import ResponseHead
 
 MAX_UNPACKED_BYTES = 1 << 17
@@ -179,6 +180,8 @@ class HeldMessage:
         self._offset = 0
         self._data = bytearray()
         """Payloads of the complete DATA frames that are held."""
+        self._size = 0
+        """Bytes of the message with its prefix; 0 before that is known."""
         self._message = b""
         self._urls: ChangedUrls = ()
         self._length_before = 0
@@ -197,6 +200,8 @@ class HeldMessage:
         if len(queue) > 1 and not isinstance(queue[-2], QueuedData):
             return self.release_bytes("DATA after the trailers")
         if last.missing:
+            if len(self._data) + len(last.raw) - FRAME_HEAD_SIZE <= self._size:  # more of a message that is wanted
+                return b""
             message = self._data + last.payload
         else:
             message = self._data
@@ -208,6 +213,7 @@ class HeldMessage:
             return self.release_bytes(f"message of {size} bytes, limit {self.edit.max_bytes}")
         if len(message) > _PREFIX_SIZE + size:
             return self.release_bytes("more than one message")
+        self._size = _PREFIX_SIZE + size
         if last.missing or self._message:
             return b""
         if len(message) < _PREFIX_SIZE + size:

@@ -160,6 +160,11 @@ class Http2Scanner:
         finally:
             self._scanning = False
 
+    @property
+    def missing_bytes(self) -> int:
+        """Bytes of the held frame that have not arrived yet."""
+        return 0 if self._kept is None else self._kept.missing
+
     def insert_frames(self, frames: bytes) -> None:
         """Send inserted frames as soon as no frame is in the middle."""
         if not frames or self.dumb:

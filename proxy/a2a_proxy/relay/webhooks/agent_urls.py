@@ -11,7 +11,7 @@ from a2a_proxy.relay.edits.edit import ConsoleNote, PushConfig
 from a2a_proxy.relay.listener_state import ShowNote
 from a2a_proxy.relay.route import LOOPBACK, RouteError, Upstream, format_address, is_loopback
 from a2a_proxy.relay.webhooks.registration import Receiver, Registration, has_dot_segments, parse_receiver
-from a2a_proxy.relay.webhooks.registry import MOST_REGISTRATIONS, WebhookRegistry
+from a2a_proxy.relay.webhooks.registry import MOST_OF_CLIENT, MOST_REGISTRATIONS, WebhookRegistry
 
 _URL_HINT = "write the address at which agents reach the proxy: --webhook-url https://proxy.example"
 _UNSPECIFIED = ("0.0.0.0", "::")
@@ -75,6 +75,8 @@ class AgentUrls:
         reach the proxy, `sources` are the IP addresses from which it may deliver (any, if empty), and `is_own` says
         whether a receiver is a listener of the proxy, so that notifications pass here anyway. `keep_request` keeps the
         request of a key to this agent."""
+        self.client = ""
+        """The IP address of the client whose URLs are replaced."""
         self._registry = registry
         self._upstream = agent
         self._keep_request = keep_request
@@ -93,7 +95,7 @@ class AgentUrls:
             self._tell_unreachable(receiver)
             return None
         try:
-            registration = self._registry.add(url, self._agent, self._sources, config)
+            registration = self._registry.add(url, self._agent, self._sources, config, self.client)
         except OSError as error:
             self._tell_kept(
                 receiver, f"the registration cannot be stored: {error.strerror}", "check the state directory"
@@ -101,7 +103,8 @@ class AgentUrls:
             return None
         if registration is None:
             hint = "delete registrations at the agents; each is forgotten after 30 days"
-            self._tell_kept(receiver, f"{MOST_REGISTRATIONS:,} registrations are known already", hint)
+            limits = f"{MOST_OF_CLIENT:,} registrations of its client or {MOST_REGISTRATIONS:,} of all"
+            self._tell_kept(receiver, f"{limits} are known already", hint)
             return None
         if _is_public(receiver.origin.host) and not _is_public(_host_of(self._base)):
             self._tell_private(receiver)

@@ -40,6 +40,8 @@ class Registration(msgspec.Struct, frozen=True):
     """IP addresses that may deliver; empty for any."""
     config: PushConfig = PushConfig()
     """The configuration that has the URL, as far as it is known."""
+    client: str = ""
+    """The IP address of the client; empty if it is unknown."""
 
     def is_expired(self, now: float) -> bool:
         """Return whether the registration is too old at `now`, in seconds since the epoch."""

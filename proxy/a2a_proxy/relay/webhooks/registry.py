@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from a2a_proxy.relay.webhooks.registration import KEY_BYTES, Registration, is_ke
 
 MOST_REGISTRATIONS = 10_000
 """Registrations of one folder; further ones are not accepted."""
+MOST_OF_CLIENT = 1_000
+"""Those of one client's address."""
 
 MOST_LOOKUPS = 10
 """Files that are read per second for unknown keys, which an attacker may make up."""
@@ -38,6 +41,7 @@ class WebhookRegistry:
         self._now = now
         self._random_bytes = random_bytes
         self._registrations: dict[str, Registration] = {}
+        self._count_of_client: Counter[str] = Counter()
         self.port = 0
         """The port of this proxy's listener."""
         self.on_removed: Callable[[str], None] = _ignore_key
@@ -55,17 +59,22 @@ class WebhookRegistry:
         """Return the number of registrations that this proxy knows."""
         return len(self._registrations)
 
-    def add(self, url: str, agent: str, sources: tuple[str, ...], config: PushConfig) -> Registration | None:
-        """Return a new registration for a client's URL, or None if there are too many. Raises OSError."""
-        if len(self._registrations) >= MOST_REGISTRATIONS:
+    def add(
+        self, url: str, agent: str, sources: tuple[str, ...], config: PushConfig, client: str = ""
+    ) -> Registration | None:
+        """Return a new registration for the URL of the client at an IP address, or None if there are too many. Raises
+        OSError."""
+        if self._is_full(client):
             self.remove_expired()
-        if len(self._registrations) >= MOST_REGISTRATIONS:
+        if self._is_full(client):
             return None
-        registration = Registration(
-            self._random_bytes(KEY_BYTES).hex(), url, agent, self.port, self._now(), sources, config
-        )
+        key = self._random_bytes(KEY_BYTES).hex()
+        registration = Registration(key, url, agent, self.port, self._now(), sources, config, client)
         self._write_file(registration)
         return registration
+
+    def _is_full(self, client: str) -> bool:
+        return len(self._registrations) >= MOST_REGISTRATIONS or self._count_of_client[client] >= MOST_OF_CLIENT
 
     def find(self, key: str) -> Registration | None:
         """Return the registration of a key, or None if it is unknown or too old."""
@@ -92,7 +101,7 @@ class WebhookRegistry:
 
     def remove(self, key: str) -> None:
         """Remove a registration, if it exists."""
-        self._registrations.pop(key, None)
+        self._store(key, None)
         self._delete_file(key)
         self.on_removed(key)
 
@@ -135,7 +144,7 @@ class WebhookRegistry:
             return None
         if found.key != name or found.is_expired(self._now()):
             return None
-        self._registrations[name] = found
+        self._store(name, found)
         return found
 
     def _write_file(self, registration: Registration) -> None:
@@ -149,7 +158,14 @@ class WebhookRegistry:
         except OSError:
             self._delete_file(path.name)
             raise
-        self._registrations[registration.key] = registration
+        self._store(registration.key, registration)
+
+    def _store(self, key: str, registration: Registration | None) -> None:
+        if (before := self._registrations.pop(key, None)) is not None:
+            self._count_of_client[before.client] -= 1
+        if registration is not None:
+            self._registrations[key] = registration
+            self._count_of_client[registration.client] += 1
 
     def _delete_file(self, name: str) -> None:
         with contextlib.suppress(OSError):

@@ -47,14 +47,14 @@ class WebhookService:
         name: str,
         agent: Upstream,
         aliases: set[str],
-        ends: tuple[str, str],
+        ends: tuple[str, str, str],
         show_note: ShowNote,
         is_own: Callable[[list[str], int], bool],
     ) -> AgentUrls:
         """Return the URLs for an agent that the proxy has reached. `name` is its upstream as the user wrote it, of
-        which gRPC may have another port; `ends` are the IP addresses of the connection, the proxy's and the agent's.
-        `is_own` says whether one of some addresses is a port of the proxy."""
-        local, peer = ends
+        which gRPC may have another port; `ends` are the IP addresses of the connection: the proxy's, the agent's, and
+        the client's. `is_own` says whether one of some addresses is a port of the proxy."""
+        local, peer, client = ends
 
         def is_own_receiver(receiver: Receiver) -> bool:
             host = receiver.origin.host
@@ -63,7 +63,7 @@ class WebhookService:
 
         # An agent for which another URL was given may reach the proxy through other machines, with their addresses.
         sources = () if self._url else delivery_sources(peer, aliases)
-        return AgentUrls(
+        urls = AgentUrls(
             self.registry,
             name,
             agent,
@@ -73,6 +73,8 @@ class WebhookService:
             is_own_receiver,
             self._keep_request,
         )
+        urls.client = client
+        return urls
 
     @property
     def kept_count(self) -> int:
