@@ -70,7 +70,7 @@ class Peer:
 
     def read(self) -> tuple[bytes, bool]:
         """Return all bytes of the other side, and whether they ended with close_notify."""
-        parts = []
+        parts: list[bytes] = []
         while True:
             try:
                 part = self._tls.read(65536)
