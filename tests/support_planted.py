@@ -35,6 +35,8 @@ KEYS = [
     Key("AWS context", "ACCA", CAPITALS, 16),
     Key("AWS old", "A3TX", CAPITALS, 16),
     Key("age", "AGE-SECRET-KEY-1", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58),
+    Key("age in small letters", "age-secret-key-1", "qpzry9x8gf2tvdw0s3jn54khce6mua7l", 58),
+    Key("age, hybrid", "AGE-SECRET-KEY-PQ-1", "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", 58),
     Key("Adafruit", "aio_", ALNUM, 28),
     Key("Adobe", "p8e-", ALNUM, 32),
     Key("Alibaba", "LTAI", ALNUM, 20),
@@ -175,6 +177,14 @@ LINES = {
     "Azure SAS": "https://me.blob.core.windows.net/c/b?sv=2022-11-02&se=2030-01-01&sr=b&sp=r&sig={}",
     "Slack webhook": "post to https://hooks.slack.com/services/T{}/x",
     "URL password": "postgres://bob:{}@db:5432/orders",
+    "YAML": 'password: "{}"',
+    "GraphQL": 'mutation {login(user: "bob", password: "{}") {id}}',
+    "TOML": "api_key = '{}'",
+    "Python": 'api_key: str = "{}"',
+    "list of words": "running ['agent', '--api-key', '{}']",
+    "XML": "<user><password>{}</password></user>",
+    "XML attribute": '<add key="ApiKey" value="{}"/>',
+    "header in a log": "X-Custom-Secret-Value: {}",
 }
 """Lines with a random word of letters and digits in place of `{}`."""
 
@@ -236,9 +246,10 @@ STRUCTURED: dict[str, list[str]] = {
     "named header": [
         *("X-Auth: {}", "DPoP: {}", "X-Session: {}", "X-Session-Id: {}", "X-Sid: {}", "Ory-Kratos-Session: {}"),
         *("X-JWT-Assertion: {}", "X-Passcode: {}", "X-OTP: {}", "X-PIN: {}", "X-Tokens: {}"),
-        "Sec-WebSocket-Protocol: bearer, {}",
+        *("Authentication: {}", "X-Authorization-Extra: {}", "X-Credentials-Data: {}", "X-Custom-Secret-Value: {}"),
+        *("Corp-Auth: {}", "Sec-WebSocket-Protocol: bearer, {}"),
     ],
-    "named query": ["sid={}", "session={}", "jwt={}", "otp={}", "assertion={}"],
+    "named query": ["sid={}", "session={}", "jwt={}", "otp={}", "otp=12345678{}", "assertion={}", "user[password]={}"],
     "data": [
         *(f'{{"{name}": "{{}}"}}' for name in ("jwt", "auth", "pass", "userPass", "passcode", "clientAssertion")),
         *(f'{{"{name}": "{{}}"}}' for name in ("code_verifier", "tokenValue", "apiKeyValue", "connectionString")),
@@ -247,6 +258,10 @@ STRUCTURED: dict[str, list[str]] = {
         '{"secret": {"db": [{"value": "{}"}]}}',
         '{"settings": {"sessionId": "{}"}}',
         '{"name": "DB_PASSWORD", "value": "{}"}',
+        '{"manifest": "- name: DB_PASSWORD\\n  value: {}"}',
+        '{"accessKeyId": "{}", "secretAccessKey": "x"}',
+        '{"args": ["agent", "--api-key", "{}", "-v"]}',
+        *(f'{{"{name}": "{{}}"}}' for name in ("authHeader", "login_pw", "db_pwd", "apiKeysValue")),
         '{"headers": [["Authorization", "{}"]]}',
     ],
     "number": ['{"apiKey": {}}', '{"pin": {}}', '{"otp": "{}"}'],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 WORD: Final = r"A-Za-z0-9_\-"
@@ -25,7 +24,7 @@ class KeyFormat(NamedTuple):
     before: str = ""
     """A regular expression for the part of the key before `near`."""
     near: str = ""
-    """A regular expression of fixed width for the part directly before the prefix. The sieve checks it."""
+    """A regular expression for the part directly before the prefix, which the trigger requires too."""
     after: str = ""
     """A regular expression for the part between the prefix and the counted characters."""
 
@@ -36,7 +35,8 @@ FORMATS: Final = (
     KeyFormat("1Password", ("ops_eyJ",), _BASE64, 200),
     KeyFormat("Adafruit", ("aio_",), _ALNUM, 28, exact=True),
     KeyFormat("Adobe", ("p8e-",), _ALNUM, 32, exact=True),
-    KeyFormat("age", ("AGE-SECRET-KEY-1",), _UPPER, 50),
+    KeyFormat("age", ("AGE-SECRET-KEY-",), _UPPER + r"\-", 40),
+    KeyFormat("age", ("age-secret-key-",), r"a-z0-9\-", 40),
     KeyFormat("Airtable", ("pat",), _HEX, 64, exact=True, after=r"[A-Za-z0-9]{14}\."),
     KeyFormat("Alibaba Cloud", ("LTAI",), _ALNUM, 12),
     KeyFormat("Anyscale", ("esecret_",), _ALNUM, 20),
@@ -63,8 +63,8 @@ FORMATS: Final = (
         (".",),
         WORD,
         27,
-        before=rf"[MNO][{WORD}]{{0,3}}",
-        near=rf"[{WORD}]{{23}}",
+        before=rf"[MNO][{WORD}]{{22,25}}",
+        near=rf"[{WORD}]",
         after=rf"[{WORD}]{{6}}\.",
     ),
     KeyFormat("Docker", ("dckr_pat_", "dckr_oat_"), WORD, 20),
@@ -223,83 +223,16 @@ def _make_tail_expression(form: KeyFormat) -> str:
     return f"{form.after}[{form.alphabet}]{{{form.length}{count}}}{end}"
 
 
-FOLDED: Final = bytes(
-    ord("=") if byte == ord("\\") else ord("_") if byte in b".~/" else ord("x") if byte in b"jqvzJQVXZ" else low
-    for byte, low in enumerate(bytes(range(256)).lower())
-)
-"""Table for `bytes.translate`: lower case, with rare characters merged, so that fewer searches find all prefixes."""
-_RUN: Final = 16
-"""Characters after a prefix that the sieve checks, at most."""
-_SHORTEST: Final = 16
-"""Characters after every prefix, at least."""
-_TOGETHER: Final = 6
-_ANY: Final = r"[\s\S]"
-"""The character after the anchor, which is consumed before the lookbehinds."""
-_NO_WORD: Final = r"(?<![ac-ik-qs-wy][a-z0-9].k\-)"
-"""Excludes `task-1` and `disk-1`. In protobuf a tag and a length precede a string: `b`, `j`, `r`, `z` may be tags."""
+_COUNTED: Final = 16
+"""Counted characters that a trigger requires, at most."""
 
 
-def make_sieves() -> dict[str, list[str]]:
-    """Return regular expressions that together match every key in `FOLDED` bytes, by the characters before each.
-
-    The expressions after `A` are for unfolded bytes. False matches are possible: the left boundary is not tested,
-    because in protobuf a string is preceded by its length, which may be a letter.
+def make_key_trigger() -> str:
+    """Return an RE2 expression that matches wherever `compile_formats` does: it requires no bounds of words, and fewer
+    characters.
     """
-    quick: dict[str, list[str]] = {}
-    behind: dict[str, dict[str, list[str]]] = {}
-    for form in (*FORMATS, *WEBHOOKS):
-        for prefix in form.prefixes:
-            anchor, left, right = _split_prefix(prefix)
-            near, run = (
-                _fold_expression(form.near),
-                _make_run_expression(form, str if anchor == "A" else _fold_expression),
-            )
-            if right:
-                back = f"(?<={near}{re.escape(left + anchor + right)})" if near + left else ""
-                whole = _NO_WORD + back if anchor == "k" and len(left) == 1 else back
-                quick.setdefault(anchor, []).append(re.escape(right) + whole + run)
-            else:
-                group = behind.setdefault(anchor, {}).setdefault(left[-1:], [])
-                group.append(f"(?<={near}{re.escape(left + anchor)}{_ANY}){_shorten_run(run)}")
-    return {
-        anchor: quick.get(anchor, []) + _group_lookbehinds(anchor, behind.get(anchor, {})) for anchor in quick | behind
-    }
-
-
-def _group_lookbehinds(anchor: str, behind: dict[str, list[str]]) -> list[str]:
-    """Return lookbehinds, first for several characters before the anchor, then for one, if enough characters follow.
-
-    The first of these characters is consumed before the lookbehinds: the `re` module tests it without a call.
-    """
-    found = behind.pop("", [])
-    last = sorted(behind)
-    for at in range(0, len(last), _TOGETHER):
-        some = last[at : at + _TOGETHER]
-        each = "|".join(f"(?<={one + anchor}{_ANY})(?:{'|'.join(behind[one])})" for one in some)
-        found.append(f"(?<=[{''.join(some)}]{anchor}{_ANY})(?:{each})")
-    return [rf"[\w\-+=](?=[\w\-+=]{{{_SHORTEST - 1}}})(?:{'|'.join(found)})"] if found else []
-
-
-def _split_prefix(prefix: str) -> tuple[str, str, str]:
-    """Return the part of a prefix that is searched for, and the parts before and after it."""
-    folded = prefix.encode().translate(FOLDED).decode()
-    for anchor, text in (("_", folded), ("x", folded), ("A", prefix), ("gl", folded), ("k", folded), ("p", folded)):
-        if anchor in text:
-            left, _, right = text.rpartition(anchor) if anchor == "_" else text.partition(anchor)
-            return anchor, left, right
-    raise ValueError(f"no sieve finds the prefix {prefix}")
-
-
-def _make_run_expression(form: KeyFormat, fold: Callable[[str], str]) -> str:
-    return fold(form.after) if form.after else f"[{fold(form.alphabet)}]{{{min(_RUN, form.length)}}}"
-
-
-def _shorten_run(run: str) -> str:
-    """Return the expression of a run, or of the characters after a prefix, without its first character."""
-    return re.sub(r"\{(\d+)", lambda count: f"{{{int(count[1]) - 1}", run, count=1)
-
-
-def _fold_expression(expression: str) -> str:
-    """Convert a regular expression to one for `FOLDED` bytes."""
-    plain = expression.replace("A-Z", "a-z").replace("a-za-z", "a-z").replace("A-F", "a-f").replace("a-fa-f", "a-f")
-    return plain.replace(r"\.", "_").replace(".", "_").replace("~", "_").replace("/", "_")
+    return "|".join(
+        f"{form.near}{re.escape(prefix)}{form.after}[{form.alphabet}]{{{min(_COUNTED, form.length)}}}"
+        for form in (*FORMATS, *WEBHOOKS)
+        for prefix in form.prefixes
+    )
