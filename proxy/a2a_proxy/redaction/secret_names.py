@@ -267,7 +267,7 @@ def _ends_as_secret(name: str) -> bool:
         return True
     folded = fold_name(name.lower().removesuffix("-bin"))
     return folded in _HEADERS or (
-        folded.endswith(_PROOF_END) and folded not in _PROOF_END and "ratelimit" not in folded
+        folded.endswith(_PROOF_END) and folded not in _PROOF_END and "ratelimit" not in folded and folded != "oauth"
     )
 
 

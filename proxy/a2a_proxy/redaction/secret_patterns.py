@@ -52,18 +52,18 @@ _PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=")
 _PARAMETER_VALUE = re.compile(rb"[^\s&;,\"'<>\\#{}()]+")
 _FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*")
 _FIELD_VALUE = re.compile(rb"[^\r\n\"\\]+")
-_TYPE = re.compile(rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean)(?![\w\-])|[A-Za-z_][\w.]*\[")
-"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`."""
+_TYPE = re.compile(
+    rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean)(?![\w\-])|[A-Za-z_][\w.]*[\[(]|"
+    rb"(?:\w+\.)*(?=\w*[A-Z][a-z]{4})(?:[A-Z][a-z]+\d*){2,}(?![\w\-])"
+)
+"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`, `key: PrivateKey`; or a call."""
 _ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 _QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
 # A word of a command line: up to a space, a quote, a backquote, or an escape such as `\n`.
 _WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
 _FLAG = re.compile(
-    rb"(?<![\w\-])--([\w\-]{2,64})(?:[ \t]+|=|\\{0,8}[\"']\s*,\s*)(?!-)(?:"
-    + _QUOTED
-    + rb"|(?:\\{1,4}[\"'])?"
-    + _WORD
-    + rb")"
+    rb"(?<![\w\-])--([\w\-]{2,64})(?:(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")|"
+    rb"\\{0,8}[\"']\s*,\s*\\{0,8}(?:" + _QUOTED + rb"))"
 )
 _HOST_FLAG = b"to leave it unread: --pass"
 """In the proxy's own lines the word after this is a host."""
@@ -72,13 +72,14 @@ _PASSWORD_FLAG = re.compile(rb"(?<= )-p(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _SSHPASS = re.compile(rb"(?<=sshpass -p)[ \t]?(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _CURL = re.compile(rb"(?<![\w\-])curl[ \t]")
 _MYSQL = re.compile(rb"(?<![\w\-])(?:mysql\w{0,9}|mariadb(?:-\w{1,9})?)[ \t]")
+_PUNCTUATION = b",;)]}>"
 _COMMAND_END = re.compile(rb"[\n;|]|&&")
 _COMMAND = 400
 """Bytes of a command line, from the name of the program to the flag, at most."""
 _TEXT_TYPE = rb"(?:[\w.]{1,64}\[[\w.]{1,64}\]|str|bytes|string|String|Final|SecretStr)(?:[ \t]*\|[ \t]*None)?"
 _ASSIGNED = re.compile(
     rb"(?<![\w%.\-])([\w.\-]{1,96})([ \t]*(?:(?::[ \t]*" + _TEXT_TYPE + rb"[ \t]*)?=>?|:=?)[ \t]*)"
-    rb"(\\{0,8})([\"'`])((?:(?!\3\4)[^\r\n])+)\3\4"
+    rb"(\\{0,8})([\"'])((?:(?!\3\4)[^\r\n])+)\3\4"
 )
 _PAIR = re.compile(
     rb"(?i:name|key)[\"']?[ \t]*[:=][ \t]*[\"']?([\w.\-]{2,96})[\"']?[\s,]+[\"']?(?i:value)[\"']?[ \t]*[:=][ \t]*"
@@ -102,6 +103,8 @@ _CODE = re.compile(
     re.S,
 )
 _SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
+_TEMPLATE = re.compile(rb".*(?:%[\w(]|\{\w*\}).*|[xX]{3,}|[)\],].*|.{1,3}", re.S)
+_SCHEMED_NAMES = ("authorization", "proxyauthorization", "cookie", "setcookie", "secwebsocketprotocol")
 _JWT = re.compile(rb"(?<![A-Za-z0-9_\-])(eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3})")
 _SHAPES = compile_formats()
 _USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
@@ -148,26 +151,31 @@ def choose_searches(data: bytes) -> Sequence[Search]:
 
     If it returns none, a walk through JSON or protobuf by names finds no secret either.
     """
-    numbers = _match_triggers(data)
-    if _PERCENT_BYTE in data or _BACKSLASH_BYTE in data:
-        for _ in range(_LAYERS):
-            plain = _ENCODED.sub(_decode_character, data)
-            if plain == data:
-                break
-            data = plain
-            numbers += _match_triggers(data)
-        else:
-            return SEARCHES
-    return [SEARCHES[number] for number in sorted(set(numbers))] if numbers else ()
+    if _PERCENT_BYTE not in data and _BACKSLASH_BYTE not in data:  # most texts
+        numbers = _TRIGGERS.Match(data) or ()
+    else:
+        layers = _decode_layers(data)
+        for layer in layers[:]:
+            if (plain := unquote_to_bytes(layer)) != layer:
+                layers += _decode_layers(plain)
+        numbers = {number for layer in layers for number in _TRIGGERS.Match(layer) or ()}
+    return [SEARCHES[number] for number in sorted(numbers)] if numbers else ()
 
 
-def _match_triggers(data: bytes) -> list[int]:
-    return _TRIGGERS.Match(data) or []
+def _decode_layers(data: bytes) -> list[bytes]:
+    """Return the text, and the text after each layer of JSON escapes."""
+    layers = [data]
+    while _BACKSLASH_BYTE in data and len(layers) < _LAYERS:
+        data = _ESCAPED.sub(_decode_character, data)
+        if data == layers[-1]:
+            break
+        layers.append(data)
+    return layers
 
 
-def _decode_character(encoded: re.Match[bytes]) -> bytes:
-    percent, escape, plain = encoded.groups()
-    return plain or bytes.fromhex((percent or escape).decode())
+def _decode_character(escaped: re.Match[bytes]) -> bytes:
+    code, plain = escaped.groups()
+    return plain or bytes.fromhex(code.decode())
 
 
 def _find_named(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
@@ -191,8 +199,9 @@ def _find_named(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
             if hides_text(member_kind(name), element[2]) or fold_name(name) in learned:
                 found.append(_make_last_group_edit(element)._replace(known=is_learned(fold_name(name))))
     for pair in _PAIR.finditer(data):
-        if (judged := pair_name(pair[1].decode())) is not None:
-            _add_word(_make_last_group_edit(pair)._replace(known=is_learned(fold_name(judged))), found)
+        edit, judged = _make_last_group_edit(pair), pair_name(pair[1].decode())
+        if judged is not None and hides_text(member_kind(judged), edit.secret.rstrip(_PUNCTUATION)):
+            _add_word(edit._replace(known=is_learned(fold_name(judged))), found)
 
 
 def _find_commands(data: bytes, _: Collection[str], found: list[Edit]) -> None:
@@ -225,10 +234,19 @@ def _find_assignments(data: bytes, learned: Collection[str], found: list[Edit]) 
     """Append the secrets of `name="value"` and `name: "value"`."""
     for hit in _ASSIGNED.finditer(data):
         name, edit = hit[1].decode(), _make_last_group_edit(hit)
-        if hit[2] != b"=" and (_CODE.fullmatch(edit.secret) or _TYPE.match(edit.secret)):
+        if hit[2] != b"=" and _is_template(fold_name(name), edit.secret):
             continue
         if hides_text(_variable_kind(name), edit.secret) or fold_name(name) in learned:
             found.append(edit._replace(known=is_learned(fold_name(name))))
+
+
+def _is_template(folded: str, value: bytes) -> bool:
+    """Whether a quoted value in code or in a form is a placeholder, a part of a credential or a name."""
+    return (
+        any(each.fullmatch(value) for each in (_CODE, _TYPE, _TEMPLATE))
+        or value.lower().strip() in AUTH_SCHEMES
+        or fold_name(value.decode("ascii", "replace")) in (folded, *_SCHEMED_NAMES)
+    )
 
 
 def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -> list[Edit]:
@@ -258,7 +276,7 @@ def _find_flags(data: bytes, learned: Collection[str], found: list[Edit]) -> Non
     """Append the secrets after flags whose names are secret."""
     for hit in _FLAG.finditer(data):
         name, edit = hit[1].decode("ascii", "replace"), _make_last_group_edit(hit)
-        folded, is_word = fold_name(name), data[hit.start() - 1 : hit.start()] in (b" ", b'"', b"'")
+        folded, is_word = fold_name(name), data[hit.start() - 1 : hit.start()] == b" "
         if b"," in data[hit.end(1) : edit.start] and not is_argument(edit.secret):
             continue
         named = folded in learned or (not folded.endswith("auth") and hides_text(_flag_kind(name), edit.secret))
@@ -278,7 +296,7 @@ def _secret_flag(folded: str, value: bytes) -> bool:
 
 def _add_word(edit: Edit, found: list[Edit]) -> None:
     """Append a word of a command line without the punctuation at its end, unless it is a placeholder."""
-    word = edit.secret.rstrip(b",;)]}>")
+    word = edit.secret.rstrip(_PUNCTUATION)
     if word and not _STAND_IN.fullmatch(word):
         found.append(Edit(edit.start, edit.start + len(word), word, edit.known))
 
@@ -342,7 +360,7 @@ def _find_fields(data: bytes, learned: Collection[str], found: list[Edit]) -> No
         value = _FIELD_VALUE.match(data, field.end())
         if value is None:
             continue
-        if folded in ("authorization", "proxyauthorization", "cookie", "setcookie", "secwebsocketprotocol"):
+        if folded in _SCHEMED_NAMES:
             _add_value(folded, value, 0, found)
             done = value.end()
             continue
@@ -477,10 +495,10 @@ SEARCHES: Final = (
 )
 SESSIONS: Final = SEARCHES[1]
 """The search for names of sessions."""
-_ENCODED: Final = re.compile(rb"%([0-9a-fA-F]{2})|\\(?:u00([0-7][0-9a-fA-F])|([/\\]))")
-"""Characters that one layer of an encoding may have changed, apart from those that no trigger requires."""
+_ESCAPED: Final = re.compile(rb"\\(?:u00([0-7][0-9a-fA-F])|([/\\]))")
+"""Escapes of JSON, apart from those of characters that no trigger requires."""
 _LAYERS: Final = 8
-"""Layers of encodings. Text with more is always searched."""
+"""Layers of JSON in strings of JSON that are decoded; a walk decodes fewer."""
 _PERCENT_BYTE, _BACKSLASH_BYTE = b"%\\"
 """Numbers, because `in` with a string of bytes first creates an exception, which takes ten times as long."""
 
