@@ -17,7 +17,7 @@ FOLDER = Path(__file__).resolve().parents[2]
 KILLS = 500
 SECONDS = {"soak": 3600.0, "fuzz": 3600.0, "decoders": 3600.0}
 """Duration of those checks that have one, at `--scale 1`."""
-MESSAGES = 10_000_000
+MESSAGES = TEXTS = 10_000_000
 HOSTILE = (
     "tests/e2e/test_hostile_streams.py",
     "tests/e2e/test_hostile_hellos.py",
@@ -54,6 +54,7 @@ def commands(scale: float) -> dict[str, list[str]]:
         "hostile": [*pytest, *HOSTILE],
         "fuzz": ["tests/benchmarks/fuzz", "--seconds", seconds["fuzz"]],
         "decoders": ["tests/benchmarks/decoders", "--seconds", seconds["decoders"]],
+        "sieve": ["tests/benchmarks/sieve", "--texts", str(round(TEXTS * scale))],
     }
 
 

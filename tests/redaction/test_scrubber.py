@@ -18,7 +18,7 @@ from a2a_proxy.redaction.json_walk import redact_json
 from a2a_proxy.redaction.protobuf_walk import find_shapes
 from a2a_proxy.redaction.protobuf_walk import redact_message as walk_protobuf
 from a2a_proxy.redaction.scrubber import Scrubber
-from a2a_proxy.redaction.secret_patterns import find_secrets, may_hold_secret
+from a2a_proxy.redaction.secret_patterns import choose_searches, find_secrets
 
 SECRET = "cAnary7f3Qx9Zk2w"
 SEND = "lf.a2a.v1.SendMessageRequest"
@@ -142,10 +142,10 @@ def test_only_suspicious_text_is_replaced(value: Any, indent: int | None, missin
     """With any names and nesting: JSON, JSON in a string, cut JSON, Struct and ListValue."""
     text = json.dumps(value, indent=indent).encode()
     for data in (text, json.dumps({"text": text.decode()}).encode(), text[: len(text) - missing]):
-        assert redact_json(data, Scrubber(b"k" * 32).redact_string)[0] == data or may_hold_secret(data)
+        assert redact_json(data, Scrubber(b"k" * 32).redact_string)[0] == data or choose_searches(data)
     struct = from_dict("1.0", "Part", {"data": value}).SerializeToString()
     new = walk_protobuf(struct, find_shapes("lf.a2a.v1.Part")[0], Scrubber(b"k" * 32).redact_string)[0]
-    assert new == struct or may_hold_secret(struct)
+    assert new == struct or choose_searches(struct)
 
 
 def test_a_string_of_six_bytes_is_searched_and_a_shorter_one_is_a_secret_by_its_name() -> None:
@@ -163,5 +163,5 @@ def test_a_string_of_six_bytes_is_searched_and_a_shorter_one_is_a_secret_by_its_
 @settings(max_examples=300, deadline=None)
 def test_ids_without_further_characters_hold_no_secret(text: str) -> None:
     """The sieve lets such text pass without a search: UUIDs and numbers are most of the short texts."""
-    assert not may_hold_secret(text.encode())
+    assert not choose_searches(text.encode())
     assert find_secrets(text.encode()) == []

@@ -17,7 +17,7 @@ _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 class JsonLevel:
     """An open object or array."""
 
-    __slots__ = ("first", "index", "inside", "is_object", "key", "scope", "wants_key")
+    __slots__ = ("before", "index", "inside", "is_object", "key", "scope", "wants_key")
 
     def __init__(self, is_object: bool, inside: bool = False) -> None:
         self.is_object = is_object
@@ -27,8 +27,8 @@ class JsonLevel:
         self.inside = inside
         """Whether everything in it is at a place that the policy names."""
         self.scope = ROOT
-        self.first = ""
-        """The first item of an array, if it is a string."""
+        self.before = ""
+        """The last item of an array, if it is a string."""
 
 
 def update_levels(mark: int, stack: list[JsonLevel]) -> None:

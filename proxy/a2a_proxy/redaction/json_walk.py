@@ -106,8 +106,8 @@ def redact_json(
                 name = None
             else:
                 if not level.is_object:
-                    own = _item_name(stack, text) if level.index == 1 and _LAST.match(data, token.end()) else None
-                    level.first = text.decode("utf-8", "replace") if level.index == 0 else ""
+                    own = _item_name(stack, text, pair=level.index == 1 and _LAST.match(data, token.end()) is not None)
+                    level.before = text.decode("utf-8", "replace")
                 name = judged_name(level.scope, own)
             new = replace(text, name, cut)
             if level is not None and is_key:
@@ -125,9 +125,9 @@ def redact_json(
     return b"".join(pieces), told.list_paths()
 
 
-def _item_name(stack: list[JsonLevel], text: bytes) -> str | None:
+def _item_name(stack: list[JsonLevel], text: bytes, *, pair: bool) -> str | None:
     array = stack[-2].key if len(stack) > 1 and stack[-2].is_object else None
-    return item_name(stack[-1].first, text, array if len(stack) > 1 else "")
+    return item_name(stack[-1].before, text, array if len(stack) > 1 else "", pair=pair)
 
 
 def _find_sibling_names(data: bytes) -> dict[int, str | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 WORD: Final = r"A-Za-z0-9_\-"
@@ -25,7 +24,7 @@ class KeyFormat(NamedTuple):
     before: str = ""
     """A regular expression for the part of the key before `near`."""
     near: str = ""
-    """A regular expression of fixed width for the part directly before the prefix. The sieve checks it."""
+    """A regular expression for the part directly before the prefix, which the trigger requires too."""
     after: str = ""
     """A regular expression for the part between the prefix and the counted characters."""
 
@@ -33,16 +32,28 @@ class KeyFormat(NamedTuple):
 _STRIPE: Final = tuple(f"{kind}k_{mode}_" for kind in "prs" for mode in ("live", "test", "prod"))
 
 FORMATS: Final = (
+    KeyFormat("1Password", ("A3-",), _UPPER + r"\-", 29, after="[A-Z0-9]{6}-"),
     KeyFormat("1Password", ("ops_eyJ",), _BASE64, 200),
     KeyFormat("Adafruit", ("aio_",), _ALNUM, 28, exact=True),
     KeyFormat("Adobe", ("p8e-",), _ALNUM, 32, exact=True),
-    KeyFormat("age", ("AGE-SECRET-KEY-1",), _UPPER, 50),
+    KeyFormat("age", ("AGE-SECRET-KEY-",), _UPPER + r"\-", 40),
+    KeyFormat("age", ("age-secret-key-",), r"a-z0-9\-", 40),
     KeyFormat("Airtable", ("pat",), _HEX, 64, exact=True, after=r"[A-Za-z0-9]{14}\."),
     KeyFormat("Alibaba Cloud", ("LTAI",), _ALNUM, 12),
+    KeyFormat("Amazon Bedrock", ("ABSK",), _BASE64 + "=", 100),
+    KeyFormat("Amazon Bedrock", ("bedrock-api-key-",), _BASE64 + "=", 40),
     KeyFormat("Anyscale", ("esecret_",), _ALNUM, 20),
     KeyFormat("Appwrite", ("standard_",), _HEX, 200),
     KeyFormat("Artifactory", ("AKCp",), _ALNUM, 60),
+    KeyFormat("Artifactory", ("cmVmd",), _ALNUM, 59, exact=True),
     KeyFormat("Atlassian", ("ATATT3", "ATCTT3", "ATSTT3", "ATBB"), WORD + "=", 24),
+    KeyFormat(
+        "Authress",
+        ("sc_", "ext_", "scauth_", "authress_"),
+        _BASE64 + r"_\-=",
+        30,
+        after=r"[a-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_\-][a-z0-9\-]{10,32}\.",
+    ),
     KeyFormat("AWS", ("AKIA", "ASIA", "ABIA", "ACCA"), _UPPER, 16, exact=True),
     KeyFormat("AWS", ("A3T",), _UPPER, 17, exact=True),
     KeyFormat("Axiom", ("xaat-", "xapt-"), WORD, 30),
@@ -53,18 +64,21 @@ FORMATS: Final = (
     KeyFormat("Buildkite", ("bkua_",), _HEX, 40),
     KeyFormat("Cerebras", ("csk-",), _ALNUM, 40),
     KeyFormat("CircleCI", ("CCIPAT_", "CCIPRJ_"), _ALNUM + "_", 40),
+    KeyFormat("ClickHouse", ("4b1d",), _ALNUM, 38, exact=True),
     KeyFormat("Clojars", ("CLOJARS_",), _ALNUM, 60),
+    KeyFormat("Cloudflare", ("v1.0-",), _HEX, 146, exact=True, after="[0-9a-f]{24}-"),
     KeyFormat("CockroachDB", ("CCDB1_",), _ALNUM + "_", 40),
     KeyFormat("Contentful", ("CFPAT-",), WORD, 40),
     KeyFormat("Databricks", ("dapi",), _HEX, 32),
+    KeyFormat("Defined Networking", ("dnkey-",), WORD + "=", 52, after=r"[A-Za-z0-9=_\-]{26}-"),
     KeyFormat("DigitalOcean", ("dop_v1_", "doo_v1_", "dor_v1_"), _HEX, 64),
     KeyFormat(
         "Discord",
         (".",),
         WORD,
         27,
-        before=rf"[MNO][{WORD}]{{0,3}}",
-        near=rf"[{WORD}]{{23}}",
+        before=rf"[MNO][{WORD}]{{22,25}}",
+        near=rf"[{WORD}]",
         after=rf"[{WORD}]{{6}}\.",
     ),
     KeyFormat("Docker", ("dckr_pat_", "dckr_oat_"), WORD, 20),
@@ -73,13 +87,14 @@ FORMATS: Final = (
     KeyFormat("Duffel", ("duffel_test_", "duffel_live_"), WORD + "=", 40),
     KeyFormat("Dynatrace", ("dt0c01.", "dt0s01.", "dt0s16."), _ALNUM + ".", 80),
     KeyFormat("E2B", ("e2b_",), _HEX, 40),
-    KeyFormat("EasyPost", ("EZAK",), _ALNUM, 54, exact=True),
+    KeyFormat("EasyPost", ("EZAK", "EZTK"), _ALNUM, 54, exact=True),
     KeyFormat("ElevenLabs", ("sk_",), _HEX, 48, exact=True),
     KeyFormat("Facebook", ("EAAM", "EAAC"), _ALNUM, 100),
     KeyFormat("Figma", ("figd_", "figo_", "figu_"), WORD, 36),
     KeyFormat("Fireworks", ("fw_",), _ALNUM, 22, exact=True),
     KeyFormat("Flutterwave", ("FLWSECK-", "FLWSECK_TEST-"), WORD, 12),
     KeyFormat("Fly.io", ("fo1_", "fm1a_", "fm1r_", "fm2_"), _BASE64 + r"_\-=", 43),
+    KeyFormat("Frame.io", ("fio-u-",), WORD + "=", 64),
     KeyFormat("GitHub", ("ghp_", "gho_", "ghu_", "ghs_", "ghr_"), _ALNUM, 16),
     KeyFormat("GitHub", ("github_pat_",), _ALNUM + "_", 22),
     KeyFormat(
@@ -101,6 +116,7 @@ FORMATS: Final = (
         WORD + ".",
         20,
     ),
+    KeyFormat("GitLab", ("GR1348941",), WORD, 20),
     KeyFormat("Google", ("AIza",), WORD, 35, exact=True),
     KeyFormat("Google", ("GOCSPX-",), WORD, 20),
     KeyFormat("Google", ("ya29.",), WORD + ".", 20),
@@ -116,6 +132,8 @@ FORMATS: Final = (
     KeyFormat("Honeycomb", ("hcaik_", "hcxik_", "hcamk_"), _ALNUM + "_", 40),
     KeyFormat("HubSpot", ("pat-",), _HEX + r"\-", 36, after=r"[a-z]{2}[0-9]-"),
     KeyFormat("Hugging Face", ("hf_", "api_org_"), _ALNUM, 30),
+    KeyFormat("Infracost", ("ico-",), _ALNUM, 32, exact=True),
+    KeyFormat("Intra42", ("s-s4t2ud-", "s-s4t2af-"), _HEX, 64),
     KeyFormat("Jina", ("jina_",), WORD, 40),
     KeyFormat("Kaggle", ("KGAT_",), _ALNUM, 30),
     KeyFormat("Klaviyo", ("pk_",), _HEX, 34, exact=True),
@@ -124,10 +142,11 @@ FORMATS: Final = (
     KeyFormat("LlamaCloud", ("llx-",), WORD, 30),
     KeyFormat("Logfire", ("pylf_v1_",), _ALNUM + "_", 30),
     KeyFormat("Mailgun", ("key-",), _HEX, 32, exact=True),
+    KeyFormat("Mapbox", ("sk.eyJ",), WORD + ".", 60),
     KeyFormat("MongoDB Atlas", ("mdb_sa_sk_",), WORD, 30),
     KeyFormat("Neon", ("napi_",), _ALNUM, 40),
     KeyFormat("Netlify", ("nfp_", "nfo_", "nfc_", "nfu_"), _ALNUM, 30),
-    KeyFormat("New Relic", ("NRAK-", "NRAA-"), _ALNUM, 27),
+    KeyFormat("New Relic", ("NRAK-", "NRAA-", "NRII-"), WORD, 27),
     KeyFormat("Notion", ("ntn_",), _ALNUM, 40),
     KeyFormat("Notion", ("secret_",), _ALNUM, 43, exact=True),
     KeyFormat("npm", ("npm_",), _ALNUM, 36, exact=True),
@@ -139,6 +158,7 @@ FORMATS: Final = (
     KeyFormat("Pinecone", ("pcsk_",), _ALNUM + "_", 40),
     KeyFormat("PlanetScale", ("pscale_tkn_", "pscale_oauth_", "pscale_pw_"), WORD + "=.", 30),
     KeyFormat("PostHog", ("phx_",), _ALNUM, 40),
+    KeyFormat("Plaid", ("access-sandbox-", "access-development-", "access-production-"), _HEX + r"\-", 36),
     KeyFormat("Postman", ("PMAK-",), _HEX + r"\-", 50),
     KeyFormat("Prefect", ("pnu_",), _ALNUM, 36),
     KeyFormat("Pulumi", ("pul-",), _HEX, 40),
@@ -187,6 +207,7 @@ WEBHOOKS: Final = (
     KeyFormat(
         "Slack", tuple(f"hooks.slack.com/{kind}/" for kind in ("services", "workflows", "triggers")), WORD + "/", 20
     ),
+    KeyFormat("Microsoft Teams", ("webhook.office.com/webhookb2/",), WORD + "@/", 60),
     KeyFormat("Telegram", ("api.telegram.org/bot",), WORD + ":", 35),
     KeyFormat("Zapier", ("hooks.zapier.com/hooks/catch/",), WORD + "/", 16),
 )
@@ -223,83 +244,16 @@ def _make_tail_expression(form: KeyFormat) -> str:
     return f"{form.after}[{form.alphabet}]{{{form.length}{count}}}{end}"
 
 
-FOLDED: Final = bytes(
-    ord("=") if byte == ord("\\") else ord("_") if byte in b".~/" else ord("x") if byte in b"jqvzJQVXZ" else low
-    for byte, low in enumerate(bytes(range(256)).lower())
-)
-"""Table for `bytes.translate`: lower case, with rare characters merged, so that fewer searches find all prefixes."""
-_RUN: Final = 16
-"""Characters after a prefix that the sieve checks, at most."""
-_SHORTEST: Final = 16
-"""Characters after every prefix, at least."""
-_TOGETHER: Final = 6
-_ANY: Final = r"[\s\S]"
-"""The character after the anchor, which is consumed before the lookbehinds."""
-_NO_WORD: Final = r"(?<![ac-ik-qs-wy][a-z0-9].k\-)"
-"""Excludes `task-1` and `disk-1`. In protobuf a tag and a length precede a string: `b`, `j`, `r`, `z` may be tags."""
+_COUNTED: Final = 16
+"""Counted characters that a trigger requires, at most."""
 
 
-def make_sieves() -> dict[str, list[str]]:
-    """Return regular expressions that together match every key in `FOLDED` bytes, by the characters before each.
-
-    The expressions after `A` are for unfolded bytes. False matches are possible: the left boundary is not tested,
-    because in protobuf a string is preceded by its length, which may be a letter.
+def make_key_trigger() -> str:
+    """Return an RE2 expression that matches wherever `compile_formats` does: it requires no bounds of words, and fewer
+    characters.
     """
-    quick: dict[str, list[str]] = {}
-    behind: dict[str, dict[str, list[str]]] = {}
-    for form in (*FORMATS, *WEBHOOKS):
-        for prefix in form.prefixes:
-            anchor, left, right = _split_prefix(prefix)
-            near, run = (
-                _fold_expression(form.near),
-                _make_run_expression(form, str if anchor == "A" else _fold_expression),
-            )
-            if right:
-                back = f"(?<={near}{re.escape(left + anchor + right)})" if near + left else ""
-                whole = _NO_WORD + back if anchor == "k" and len(left) == 1 else back
-                quick.setdefault(anchor, []).append(re.escape(right) + whole + run)
-            else:
-                group = behind.setdefault(anchor, {}).setdefault(left[-1:], [])
-                group.append(f"(?<={near}{re.escape(left + anchor)}{_ANY}){_shorten_run(run)}")
-    return {
-        anchor: quick.get(anchor, []) + _group_lookbehinds(anchor, behind.get(anchor, {})) for anchor in quick | behind
-    }
-
-
-def _group_lookbehinds(anchor: str, behind: dict[str, list[str]]) -> list[str]:
-    """Return lookbehinds, first for several characters before the anchor, then for one, if enough characters follow.
-
-    The first of these characters is consumed before the lookbehinds: the `re` module tests it without a call.
-    """
-    found = behind.pop("", [])
-    last = sorted(behind)
-    for at in range(0, len(last), _TOGETHER):
-        some = last[at : at + _TOGETHER]
-        each = "|".join(f"(?<={one + anchor}{_ANY})(?:{'|'.join(behind[one])})" for one in some)
-        found.append(f"(?<=[{''.join(some)}]{anchor}{_ANY})(?:{each})")
-    return [rf"[\w\-+=](?=[\w\-+=]{{{_SHORTEST - 1}}})(?:{'|'.join(found)})"] if found else []
-
-
-def _split_prefix(prefix: str) -> tuple[str, str, str]:
-    """Return the part of a prefix that is searched for, and the parts before and after it."""
-    folded = prefix.encode().translate(FOLDED).decode()
-    for anchor, text in (("_", folded), ("x", folded), ("A", prefix), ("gl", folded), ("k", folded), ("p", folded)):
-        if anchor in text:
-            left, _, right = text.rpartition(anchor) if anchor == "_" else text.partition(anchor)
-            return anchor, left, right
-    raise ValueError(f"no sieve finds the prefix {prefix}")
-
-
-def _make_run_expression(form: KeyFormat, fold: Callable[[str], str]) -> str:
-    return fold(form.after) if form.after else f"[{fold(form.alphabet)}]{{{min(_RUN, form.length)}}}"
-
-
-def _shorten_run(run: str) -> str:
-    """Return the expression of a run, or of the characters after a prefix, without its first character."""
-    return re.sub(r"\{(\d+)", lambda count: f"{{{int(count[1]) - 1}", run, count=1)
-
-
-def _fold_expression(expression: str) -> str:
-    """Convert a regular expression to one for `FOLDED` bytes."""
-    plain = expression.replace("A-Z", "a-z").replace("a-za-z", "a-z").replace("A-F", "a-f").replace("a-fa-f", "a-f")
-    return plain.replace(r"\.", "_").replace(".", "_").replace("~", "_").replace("/", "_")
+    return "|".join(
+        f"{form.near}{re.escape(prefix)}{form.after}[{form.alphabet}]{{{min(_COUNTED, form.length)}}}"
+        for form in (*FORMATS, *WEBHOOKS)
+        for prefix in form.prefixes
+    )

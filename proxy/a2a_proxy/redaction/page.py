@@ -13,6 +13,7 @@ _WIDTH = 140
 _ALPHABETS = {
     "A-Za-z0-9": "letters and digits",
     "A-Z0-9": "capitals and digits",
+    "a-z0-9": "small letters and digits",
     "0-9a-f": "hexadecimal digits",
     "0-9a-fA-F": "hexadecimal digits",
     "A-Za-z0-9+/": "base64 characters",

@@ -51,7 +51,7 @@ class PolicyScrubber(Scrubber):
         self._strict, self._pii = policy.strict, policy.pii
         self._exact: dict[bytes, None] = {}
 
-    def may_hold_secret(self, data: bytes) -> bool:
+    def may_hold_secret(self, data: bytes, *, is_payload: bool = False) -> bool:  # noqa: ARG002
         """Whether there is any data, because the policy may name anything."""
         return bool(data)
 

@@ -10,6 +10,7 @@ import contextlib
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import a2a_proto
@@ -186,13 +187,13 @@ class MessageWalk:
         fields, kind, is_entry = _describe_message(shape) if shape is not None else _UNKNOWN
         found = _split_fields(data, cut)
         type_name: str | None = None
-        second: Named | None = None
+        items: dict[int, Named] = {}
         if kind in (_STRUCT, _LIST):
             array, named = (
                 named.name,
                 self._find_entry_names(data, found, named) if kind == _STRUCT else _find_item_names(named),
             )
-            second = _second_item(data, found, named, array) if kind == _LIST else None
+            items = _name_items(data, found, named, array) if kind == _LIST else {}
         pieces: list[bytes] = []
         done = 0
         for number, head, start, end, missing in found:
@@ -208,7 +209,7 @@ class MessageWalk:
             if is_key:
                 inner = Named()
             elif is_entry or kind in (_VALUE, _STRUCT, _LIST):
-                inner = second if second is not None and head == found[1][1] else named
+                inner = items.get(head, named)
             else:
                 inner = Named(field.name) if field is not None else Named()
             new = (self.redact_key if is_key else self.redact_field)(value, field, path + step, inner, missing, depth)
@@ -281,14 +282,15 @@ def _find_item_names(named: Named) -> Named:
     return Named(None, inner_scope(named.scope, named.name, False))
 
 
-def _second_item(data: bytes, found: list[Delimited], named: Named, array: str | None) -> Named | None:
-    """Return the names for the second of two values if the first one names it, else None."""
-    if len(found) != 2:
-        return None
-    first, second = (_decode_string(data[start:end]) for _, _, start, end, _ in found)
-    if first is None or second is None:
-        return None
-    return named._replace(name=item_name(first, second.encode("utf-8", "surrogateescape"), array))
+def _name_items(data: bytes, found: list[Delimited], named: Named, array: str | None) -> dict[int, Named]:
+    """Return the names for the values that the value before them names, by their byte offset."""
+    texts = [_decode_string(data[start:end]) for _, _, start, end, _ in found]
+    names: dict[int, Named] = {}
+    for (before, text), (_, head, *_) in zip(pairwise(texts), found[1:], strict=True):
+        if before is not None and text is not None:
+            name = item_name(before, text.encode("utf-8", "surrogateescape"), array, pair=len(texts) == 2)
+            names[head] = named._replace(name=name)
+    return names
 
 
 def _decode_string(value: bytes) -> str | None:

@@ -9,6 +9,7 @@ afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, Protocol, TypeVar
 
@@ -106,7 +107,7 @@ class Redactor:
     def __init__(self, key: bytes, policy: RedactionPolicy = DEFAULT) -> None:
         self._enabled = not policy.none
         self._scrub: Scrubber = Scrubber(key) if policy.plain or policy.none else PolicyScrubber(key, policy)
-        self._suspicious = self._scrub.may_hold_secret
+        self._suspicious = partial(self._scrub.may_hold_secret, is_payload=True)
         self._taught: dict[int, _TaughtHeads] = {}
         """The last heads of each exchange that have been searched for secrets, and the same without them."""
         self._heads: dict[Headers, Headers] = {}
@@ -388,7 +389,9 @@ class Redactor:
         for before, word in zip(("", *words), words, strict=False):
             flag = before[2:] if before.startswith("--") and "=" not in before else ""
             clean.append(self._redact_named_value(flag, word) if self._enabled and flag else self.redact_text(word))
-        return tuple(clean)
+        # Some programs have flags of their own: `mysql -pX`.
+        line = self.redact_text(" ".join(word.replace(" ", "\0") for word in clean)).split(" ")
+        return tuple(word.replace("\0", " ") for word in line) if len(line) == len(clean) else tuple(clean)
 
     def learn_card(self, card: dict[str, Any]) -> None:
         """Learn the names that an agent card of any dialect declares for its API keys. Their values are secrets."""

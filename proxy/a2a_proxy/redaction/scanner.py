@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from enum import Enum
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -57,7 +58,7 @@ class ScanningRedactor(Redactor):
     def __init__(self, policy: RedactionPolicy, *, random: bool = True) -> None:
         super().__init__(_KEY, policy)
         self._heard = self._scrub = _Listener(_KEY, policy, random=random)
-        self._suspicious = self._scrub.may_hold_secret
+        self._suspicious = partial(self._scrub.may_hold_secret, is_payload=True)
         self._split = SplitSecrets(self._scrub)
 
     def in_frame(self, frame: Frame, exchange: Exchange | None) -> list[Sight]:

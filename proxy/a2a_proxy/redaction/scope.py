@@ -16,7 +16,7 @@ from a2a_proxy.redaction.secret_names import (
     member_kind,
     pair_name,
 )
-from a2a_proxy.redaction.secret_patterns import looks_random
+from a2a_proxy.redaction.secret_patterns import is_argument, looks_random
 
 _OWN: Final = frozenset(
     {
@@ -45,6 +45,8 @@ _JSONRPC: Final = {each: f"jsonrpc.{each}" for each in ("params", "result")}
 """Names by which members of JSON-RPC messages are judged. Messages with A2A 0.1 fields may be quoted anywhere."""
 _MODEL: Final = frozenset({"logprob", "logprobs", "toplogprobs", "tokenlogprobs", "tokenids", "offsets"})
 """Siblings that mark a `token` as a language model's."""
+_KEY_PARTNERS: Final = frozenset({"secretaccesskey", "accesskeysecret", "secretkey"})
+"""Siblings of an `accessKeyId`, which is one half of the credentials."""
 _GRANTS: Final = ("authorization_code", "jwt-bearer")
 """Ends of OAuth grant types whose siblings `code` and `assertion` are credentials."""
 _NAME_LISTS: Final = frozenset({"required", "enum", "scopes", "schemes", "fields", "columns", "tags"})
@@ -53,7 +55,7 @@ _NAME: Final = re.compile(r"[\w\-]{2,64}")
 _WORD: Final = 16
 """Letters from which on an item is not an ordinary word."""
 _HEADERS: Final = frozenset({"authorization", "proxyauthorization", "cookie", "setcookie"})
-_HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|session|bytes|offsets|token.?ids|\\u")
+_HINT: Final = re.compile(rb"(?i)value|logprob|grant|verifier|session|bytes|offsets|token.?ids|access.?key.?id|\\u")
 _SHORTEST_CODE: Final = 4
 
 
@@ -122,6 +124,8 @@ def _sibling_names(texts: Mapping[str, str | None]) -> Iterator[tuple[str, str |
                 yield "value", name
     if not _MODEL.isdisjoint(texts) or texts.get("bytes", "") is None:
         yield from (("token", None), ("tokens", None))
+    if not _KEY_PARTNERS.isdisjoint(texts):
+        yield "accesskeyid", "secret"
     if "jsonrpc" in texts:
         yield from _JSONRPC.items()
     if texts.get("id") and texts.get("status", "") is None:
@@ -130,17 +134,20 @@ def _sibling_names(texts: Mapping[str, str | None]) -> Iterator[tuple[str, str |
         yield from ((each, "secret") for each in ("code", "assertion") if len(texts.get(each) or "") >= _SHORTEST_CODE)
 
 
-def item_name(first: str, second: bytes, array: str | None) -> str | None:
-    """Return the name by which the second item of `["Authorization", "..."]` is judged, or None if it stays.
+def item_name(before: str, item: bytes, array: str | None, *, pair: bool) -> str | None:
+    """Return the name by which the item after `before` is judged, or None if it stays.
 
-    `array` is the name of the array, or None if it is itself in an array, as in a list of header fields. An array may
-    also be a list of names (`["password", "username"]`), so an ordinary word is not treated as a secret.
+    It has a name after a flag (`["agent", "--api-key", "..."]`) and as the second item of a `pair` (`["Authorization",
+    "..."]`). `array` is the name of the array, or None if it is itself in an array, as in a list of header fields. An
+    array may also be a list of names (`["password", "username"]`), so an ordinary word is not treated as a secret.
     """
-    name = pair_name(first) if _NAME.fullmatch(first) else None
-    if name is None or second.lower() in AUTH_SCHEMES or pair_name(second.decode("utf-8", "replace")) is not None:
+    if before.startswith("--"):
+        return before[2:] if member_kind(before[2:]) and is_argument(item) else None
+    name = pair_name(before) if pair and _NAME.fullmatch(before) else None
+    if name is None or item.lower() in AUTH_SCHEMES or pair_name(item.decode("utf-8", "replace")) is not None:
         return None
-    if fold_name(first) in _HEADERS:
+    if fold_name(before) in _HEADERS:
         return name
-    if array is not None and (fold_name(array) in _NAME_LISTS or not looks_random(second)):
+    if array is not None and (fold_name(array) in _NAME_LISTS or not looks_random(item)):
         return None
-    return None if second.isalpha() and len(second) < _WORD else name
+    return None if item.isalpha() and len(item) < _WORD else name

@@ -6,6 +6,7 @@ A `Scrubber` holds the key, the names learned from cards and the known secrets. 
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from a2a_proxy.redaction import json_walk, secret_patterns
 from a2a_proxy.redaction.known_secrets import KnownSecrets
@@ -48,9 +49,12 @@ class Scrubber:
         """Return the label of a secret, as bytes."""
         return make_label(self._key, secret).encode()
 
-    def may_hold_secret(self, data: bytes) -> bool:
+    def may_hold_secret(self, data: bytes, *, is_payload: bool = False) -> bool:
         """Whether the data may contain secrets: the sieve of the hot path. No false negatives, some false positives."""
-        if secret_patterns.may_hold_secret(data) or self.seen.may_contain_secret(data):
+        searches = secret_patterns.choose_searches(data)
+        if searches and not (is_payload and searches == _SESSIONS and _has_only_own_session(data)):
+            return True
+        if self.seen.may_contain_secret(data):
             return True
         return bool(self.names) and self._has_learned(data)
 
@@ -150,6 +154,20 @@ class Scrubber:
             done = max(done, edit.end)
         pieces.append(data[done:])
         return b"".join(pieces)
+
+
+_SESSIONS: Final = [secret_patterns.SESSIONS]
+_SESSION: Final = re.compile(secret_patterns.SESSIONS.trigger.encode())
+_OWN_SESSION: Final = re.compile(rb"\{[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*(?i:\"session_?id\"\s*:)")
+
+
+def _has_only_own_session(data: bytes) -> bool:
+    """Whether the only session is that of a task of A2A 0.1, which stays (`scope.judged_name`)."""
+    return (
+        _OWN_SESSION.match(data) is not None
+        and sum(1 for _ in _SESSION.finditer(data)) == 1
+        and json_walk.is_valid_json(data)
+    )
 
 
 def plain_name(name: bytes) -> str:

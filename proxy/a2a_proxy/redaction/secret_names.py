@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
-_SEPARATORS = str.maketrans("", "", "_-. ")
+_IGNORED = str.maketrans("", "", "_-. \u212a")
+"""Separators, and the Kelvin sign, whose lower case is the letter k."""
 
 TEXT: Final = 1
 """Strings under the name are secret."""
@@ -38,7 +39,7 @@ _LOGINS: Final = (
 _WHOLE: Final = {
     **dict.fromkeys(("pwd", "pw", "proxyauthorization", "setcookie", "codeverifier"), _ALL),
     **dict.fromkeys(("clientassertion", "samlassertion", "jwtassertion"), _ALL),
-    **dict.fromkeys((f"{each}pass" for each in _LOGINS.split()), _ALL),
+    **dict.fromkeys((f"{each}{end}" for each in _LOGINS.split() for end in ("pass", "pw", "pwd")), _ALL),
     "bearer": _UNIT,
     **dict.fromkeys(("auth", "xauth"), TEXT | LIST | SCHEME),
     "pass": TEXT | COUNT,
@@ -46,7 +47,7 @@ _WHOLE: Final = {
 }
 _END: Final = {
     **dict.fromkeys(("secret", "password", "passwd", "passphrase", "passcode"), _ALL),
-    **dict.fromkeys(("credential", "credentials", "authorization", "cookie", "connectionstring"), _ALL),
+    **dict.fromkeys(("credential", "credentials", "authorization", "authheader", "cookie", "connectionstring"), _ALL),
     **dict.fromkeys(("apikey", "privatekey", "secretkey", "accesskey", "signingkey", "authkey", "sharedkey"), _ALL),
     **dict.fromkeys(("encryptionkey", "masterkey", "accountkey", "subscriptionkey", "sshkey", "hmackey"), _ALL),
     "token": _UNIT,
@@ -87,9 +88,24 @@ _INNOCENT_HEADERS = frozenset(
         "accesscontrolallowcredentials",
     }
 )
-_HEADERS: Final = frozenset({"xauth", "dpop", "xsid", "xotp", "xpin", "xpasscode", "secwebsocketprotocol"})
-_PROOF_END: Final = ("session", "sessionid", "jwt", "assertion", "tokens", "apikeys", "secrets", "passwords", "otp")
+_HEADERS: Final = frozenset({"authentication", "dpop", "xsid", "xotp", "xpin", "xpasscode", "secwebsocketprotocol"})
+_PROOF_END: Final = (
+    "session",
+    "sessionid",
+    "jwt",
+    "assertion",
+    "tokens",
+    "apikeys",
+    "secrets",
+    "passwords",
+    "otp",
+    "auth",
+)
 """Ends of header names that are secret only after a prefix: `X-Session`, `Ory-Kratos-Session`."""
+_HEADER_PARTS: Final = ("authorization", "credential", "secret", "password", "apikey")
+"""Parts of names of headers that are secret: `X-Credentials-Data`."""
+_FACT_END: Final = ("id", "name", "type", "version", "url", "uri", "scheme", "status", "policy", "expires", "required")
+"""Ends of header names that describe a secret."""
 _PARAMETERS = frozenset(
     {
         "key",
@@ -104,6 +120,9 @@ _PARAMETERS = frozenset(
         "sid",
         "session",
         "jwt",
+        "otp",
+        "totp",
+        "otpcode",
         "assertion",
         "xamzsignature",
         "xamzcredential",
@@ -156,7 +175,7 @@ _ESCAPED = re.compile(r"\\u([0-9a-fA-F]{4})")
 
 def fold_name(name: str) -> str:
     """Return the name without case and separators: `API-Key`, `api_key` and `apiKey` are the same."""
-    return name.translate(_SEPARATORS).lower()
+    return name.translate(_IGNORED).lower()
 
 
 @lru_cache(maxsize=4096)
@@ -203,7 +222,12 @@ def pair_name(name: str) -> str | None:
     """
     if member_kind(name):
         return name
-    return "secret" if is_secret_variable(name) or (name[:2].lower() == "x-" and secret_header(name)) else None
+    return "secret" if is_secret_variable(name) or (_is_custom(name) and secret_header(name)) else None
+
+
+def _is_custom(name: str) -> bool:
+    """Whether a name is a header's wherever it is."""
+    return name[:2].lower() == "x-"
 
 
 def is_secret_variable(name: str) -> bool:
@@ -224,11 +248,26 @@ def credential_header(name: str) -> bool:
 @lru_cache(maxsize=4096)
 def secret_header(name: str) -> bool:
     """Whether a header or metadata field of that name holds a secret; gRPC's `-bin` form counts as the plain one."""
+    folded = fold_name(name)
+    return _ends_as_secret(name) or (
+        any(part in folded for part in _HEADER_PARTS)
+        and folded not in _INNOCENT_HEADERS
+        and not folded.endswith(_FACT_END)
+    )
+
+
+@lru_cache(maxsize=4096)
+def secret_field(name: str) -> bool:
+    """Whether `name: value` in a text holds a secret. Only after `X-` a part in the middle of the name is enough."""
+    return secret_header(name) if _is_custom(name) else _ends_as_secret(name)
+
+
+def _ends_as_secret(name: str) -> bool:
     if credential_header(name):
         return True
     folded = fold_name(name.lower().removesuffix("-bin"))
     return folded in _HEADERS or (
-        folded.endswith(_PROOF_END) and folded not in _PROOF_END and "ratelimit" not in folded
+        folded.endswith(_PROOF_END) and folded not in _PROOF_END and "ratelimit" not in folded and folded != "oauth"
     )
 
 
@@ -274,6 +313,42 @@ def _collect_names(value: Any, found: set[str], depth: int) -> None:
             _collect_names(inner, found, depth - 1)
 
 
+def make_name_triggers() -> tuple[str, str]:
+    """Return two RE2 expressions, without case, that match wherever a secret name is before its value, in any format.
+
+    The second is for sessions, which A2A 0.1 has in every message.
+    """
+    sessions = {"session", "sessionid"}
+    names = _spell({*_WHOLE, *_END, *_HEADERS, *_PROOF_END} - sessions)
+    custom = rf"x-[\w\-]*{_spell(_HEADER_PARTS)}[\w\-. ]*"
+    key = rf"{_spell(['key'])}(?:-bin)?"
+    return "|".join(
+        (
+            rf"(?:{names}{_SUFFIX}|{custom}){_AFTER}",
+            rf"--[\w\-]*{names}{_SUFFIX}{_SPACE}",
+            rf"(?:[a-z0-9]{_GAP}{key}|(?-i:{_spell(['KEY'])})){_AFTER_QUOTE}",
+            rf"{key}{_BETWEEN}[:=>]",
+            rf"{_spell(_PARAMETERS)}\]?=",
+            rf"{_spell(['value'])}{_GAP}\x12|form-data;|authorization_code|jwt-bearer",
+        )
+    ), rf"{_spell(sessions)}{_SUFFIX}{_AFTER}|--[\w\-]*{_spell(sessions)}{_SUFFIX}{_SPACE}"
+
+
+def _spell(names: Iterable[str]) -> str:
+    """Return an expression for folded names in any spelling."""
+    return f"(?:{'|'.join(_GAP.join(name) for name in sorted(names))})"
+
+
+_GAP: Final = r"[_\-. ]*"
+_SUFFIX: Final = rf"(?:{_GAP}s)?(?:{_GAP}{_spell(['value'])})?{_GAP}(?:bin)?"
+_SPACE: Final = r"(?:[\s\x0b]|\\+[nrtf])"
+_BETWEEN: Final = rf"\]?{_SPACE}*"
+_AFTER_QUOTE: Final = rf"(?:\\*\"|[`']{_SPACE}*(?:[:=,]|value)|(?:[\n\r]|\\[nr]){_SPACE}*value|\n(?s:.){{1,3}}\x1a)"
+"""After a double quote anything may follow, because broken JSON is searched too. `value` follows in pairs of YAML and
+XML, and the last form is a pair of protobuf."""
+_AFTER: Final = rf"(?:{_AFTER_QUOTE}|{_BETWEEN}[:=>\x12])"
+
+
 def list_names_by_use() -> dict[str, Collection[str]]:
     """Return all folded names of this module by use. The manual lists them."""
     return {
@@ -285,7 +360,9 @@ def list_names_by_use() -> dict[str, Collection[str]]:
         "Headers and metadata": _HEADERS,
         "Headers and metadata that end with one of these": _HEADER_END,
         "Headers and metadata that end with one of these after a prefix": _PROOF_END,
+        "Headers and metadata that contain one of these": _HEADER_PARTS,
         "Query parameters and form fields": _PARAMETERS,
         "Never, although their end matches": _INNOCENT_END,
         "Never, as a header": _INNOCENT_HEADERS,
+        "Never, as the end of a header that only contains such a word": _FACT_END,
     }

@@ -1,6 +1,7 @@
 """Search for secrets in free text of any format, by their form and by the words around them.
 
-`may_hold_secret` is a fast test; `find_secrets` is only worth its cost for the few payloads that may contain a secret.
+Each search has a trigger, an expression that matches wherever the search finds something, also in text that is encoded
+further. One pass with RE2 tests all triggers, and only the searches whose trigger matches are run.
 """
 
 from __future__ import annotations
@@ -8,22 +9,27 @@ from __future__ import annotations
 import re
 from array import array
 from base64 import b64decode
-from collections.abc import Collection
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Sequence
+from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from a2a_proxy.redaction.key_formats import FOLDED, compile_beginnings, compile_formats, make_sieves
+import re2
+
+from a2a_proxy.redaction.key_formats import compile_beginnings, compile_formats, make_key_trigger
 from a2a_proxy.redaction.labels import is_label
 from a2a_proxy.redaction.secret_names import (
+    AUTH_SCHEMES,
     NUMBER,
     TEXT,
     fold_name,
     hides_text,
     is_learned,
     is_secret_variable,
+    make_name_triggers,
     member_kind,
+    pair_name,
     parameter_kind,
-    secret_header,
+    secret_field,
     unescape_name,
 )
 
@@ -39,128 +45,6 @@ class Edit(NamedTuple):
     """Whether its place holds secrets, so that it is remembered."""
 
 
-# Text between a name and its value: the end of a longer name, a quote, escaped or not, and a colon or equals sign, or
-# the text between the two values of a pair; in protobuf the tag of the value. Repeats that could share bytes are
-# bounded, so that hostile text does not take quadratic time. The patterns are for `FOLDED` bytes, where a backslash is
-# `=`, and `j`, `q`, `v` and `z` are `x`.
-_THEN = (
-    r"(?:s|[\s_\-]?xalue)?(?:-bin)?[\s_\-]{0,8}"
-    r"(?:={0,8}[\"']\s{0,99}[:=,}\]\x12]|\s{0,99}[:=\x12]|(?<=\n)[\s\S]{1,3}?\x1a)"
-)
-_SCHEMED = r"(?:[\s+%\x12]|={0,8}[\"']\s{0,99}[:,}\]])"
-
-# Expressions after certain characters where a secret may be. The `re` module finds the characters fast and then tests
-# the next one, so lookbehinds come last.
-_WORDS = {
-    "k": [
-        rf"en{_THEN}",
-        rf"ie{_THEN}",
-        rf"ey(?:(?<=[a-z_\- ]key){_THEN}|(?: block)?-----)",
-    ],
-    "cre": [rf"t{_THEN}", rf"dential{_THEN}"],
-    "b": [rf"earer(?:,|{_SCHEMED})", rf"asic{_SCHEMED}", r"[ \t\-](?<=mariadb.)"],
-    "p": [
-        rf"ass(?:[\s_\-]?(?:w(?:or)?d|phrase|code))?{_THEN}",
-        r"ass[ \t](?<=sshpass.)",
-        rf"wd?{_THEN}",
-        rf"in{_THEN}",
-        rf"op(?<=dpop){_THEN}",
-        r"[csx\s_\-=\"':\x12](?<=otp[\s\S])",
-    ],
-    "x": [
-        rf"ation(?<=horixation)(?:{_THEN}|[\s_\-]code)",
-        rf"wt(?:{_THEN}|-bearer)",
-        r"l(?<=mysxl)",
-        rf"sid{_THEN}",
-        rf"[_\-]sid{_THEN}",
-        rf"erifier{_THEN}",
-        r"alue\x12",
-        r"[\w\-](?<=eyx[\s\S])",
-    ],
-    "u": [rf"th(?<=auth){_THEN}", r"rl[ \t](?<=curl.)"],
-    "=": [
-        r"u00[2-7]",
-        *(f"(?<={name}=)" for name in ("sig", "signature", "key", "code", "bearer", "sid", "name")),
-    ],
-}
-_IONS = (
-    rf"(?<=[src][st]ion)(?:(?<=session)(?:[\s_\-]?id)?{_THEN}|(?<=assertion){_THEN}|"
-    rf"(?<=connection)[\s_\-]?string{_THEN})"
-)
-_KEYS = make_sieves()
-
-
-def _compile_alternatives(start: str, alternatives: list[str]) -> re.Pattern[bytes]:
-    """Return a pattern of `start` and one of the alternatives, grouped by their first character if it is a literal."""
-    by_first: dict[str, list[str]] = {}
-    for each in alternatives:
-        first = re.match(r"\\?-|\w|", each)
-        found = first[0] if first else ""
-        by_first.setdefault(found, []).append(each[len(found) :])
-    slow = by_first.pop("", [])
-    groups = [first + (rest[0] if len(rest) == 1 else f"(?:{'|'.join(rest)})") for first, rest in by_first.items()]
-    return re.compile(f"{start}(?:{'|'.join((*groups, *slow))})".encode())
-
-
-_CAPITAL = _compile_alternatives("A", _KEYS.pop("A")).search
-_KEN, _CRET, _EARER, _PASS, _EYJ, _AUTH, _ESCAPED = (
-    _compile_alternatives(start, [*_KEYS.pop(start, ()), *words]).search for start, words in _WORDS.items()
-)
-_PREFIXED, _GL = (_compile_alternatives(start, _KEYS.pop(start)).search for start in ("_", "gl"))
-assert not _KEYS, "a key that no search of `may_hold_secret` finds"
-_ION = re.compile(f"ion{_IONS}".encode())
-_OWN_SESSION = re.compile(
-    rb"\{(?<![^\n]\{)(?<![^}]\n\{)[^{}\[\]]*\"(?:params|result)\"\s*:\s*\{[^{}\[\]]*\"session_?id\"\s*:"
-)
-"""Tasks of A2A 0.1 with their `sessionId`, which stays (`scope.judged_name`)."""
-
-_ID_CHARACTERS = b"0123456789abcdef-"
-"""Characters of UUIDs and numbers. No pattern matches text that has no others."""
-_EQUALS_BYTE, _UNDERSCORE_BYTE, _A_BYTE, _AT_BYTE, _PERCENT_BYTE = b"=_A@%"
-"""Numbers, because `in` with a string of bytes first creates an exception, which takes ten times as long."""
-
-
-def may_hold_secret(data: bytes, *, encoded: bool = True) -> bool:
-    """Whether `find_secrets`, or a walk by names, could find a secret. No false negatives, some false positives.
-
-    `encoded`: percent-encoded secrets count too.
-    """
-    if not data.strip(_ID_CHARACTERS):
-        return False
-    folded = data.translate(FOLDED)
-    return bool(
-        _KEN(folded)
-        or _CRET(folded)
-        or _EARER(folded)
-        or _PASS(folded)
-        or _EYJ(folded)
-        or _GL(folded)
-        or _AUTH(folded)
-        or (_ION.search(folded) and _has_session(folded))
-        or (_LONG_FLAG.search(data) and _has_flag(data))
-        # Many payloads contain none of these characters, and searching for them is cheap.
-        or (_EQUALS_BYTE in folded and _ESCAPED(folded))
-        or (_UNDERSCORE_BYTE in folded and _PREFIXED(folded))
-        or (_A_BYTE in data and _CAPITAL(data))
-        or (_AT_BYTE in data and _USER_INFO.search(data))
-        or (
-            encoded
-            and _PERCENT_BYTE in data
-            and _ESCAPE.search(data)
-            and may_hold_secret(unquote_to_bytes(data), encoded=False)
-        )
-    )
-
-
-def _has_session(folded: bytes) -> bool:
-    """Whether one of `_IONS` occurs outside tasks of A2A 0.1, which all have a session."""
-    return sum(1 for _ in _ION.finditer(folded)) > sum(1 for _ in _OWN_SESSION.finditer(folded))
-
-
-def _has_flag(data: bytes) -> bool:
-    return any(_flag_kind(hit[1].decode()) for hit in _LONG_FLAG.finditer(data))
-
-
 _NAME = rb"(?:[\w.\- ]|\\{1,4}u[0-9a-fA-F]{4}){2,96}"
 _MEMBER = re.compile(rb"(\\{0,8})([\"'])(" + _NAME + rb")\1\2\s*:\s*\1\2((?:(?!\1\2)(?:\\.|.))*)", re.S)
 _NUMBER = re.compile(rb"(?<=[\"'])([\w.\-]{2,96})\\{0,8}[\"']\s*:\s*(-?\d[\d.]*)")
@@ -168,30 +52,44 @@ _PARAMETER = re.compile(rb"(?:(?<=[?&;])|(?<![\w%.\-]))(\[?[\w.\-%]{1,96}\]?)=")
 _PARAMETER_VALUE = re.compile(rb"[^\s&;,\"'<>\\#{}()]+")
 _FIELD = re.compile(rb"(?<![\w\-])([A-Za-z][\w\-]{2,64})[ \t]*:[ \t]*")
 _FIELD_VALUE = re.compile(rb"[^\r\n\"\\]+")
-_TYPE = re.compile(rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean)(?![\w\-])|[A-Za-z_][\w.]*\[")
-"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`."""
+_TYPE = re.compile(
+    rb"(?:str|bytes|int|float|bool|Any|None|string|number|boolean)(?![\w\-])|[A-Za-z_][\w.]*[\[(]|"
+    rb"(?:\w+\.)*(?=\w*[A-Z][a-z]{4})(?:[A-Z][a-z]+\d*){2,}(?![\w\-])"
+)
+"""The type of a parameter in code: `auth_token: str`, `api_key: Optional[str]`, `key: PrivateKey`; or a call."""
 _ESCAPE = re.compile(rb"%[0-9a-fA-F]{2}")
 _QUOTED = rb"'([^'\r\n]+)'|\"([^\"\r\n]+)\""
 # A word of a command line: up to a space, a quote, a backquote, or an escape such as `\n`.
 _WORD = rb"((?:[^\s\"'`\\]|\\(?![nrt\"']))+)"
 _FLAG = re.compile(
-    rb"(?<![\w\-])--([\w\-]{2,64})(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")"
+    rb"(?<![\w\-])--([\w\-]{2,64})(?:(?:[ \t]+|=)(?!-)(?:" + _QUOTED + rb"|(?:\\{1,4}[\"'])?" + _WORD + rb")|"
+    rb"\\{0,8}[\"']\s*,\s*\\{0,8}(?:" + _QUOTED + rb"))"
 )
 _HOST_FLAG = b"to leave it unread: --pass"
 """In the proxy's own lines the word after this is a host."""
-_LONG_FLAG = re.compile(rb"--([\w\-]{2,96})[ \t=]")
 _USER = re.compile(rb"(?<= )(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)(?:[ \t]*|=)[\"']?[^\s:\"'`]{0,256}:" + _WORD)
 _PASSWORD_FLAG = re.compile(rb"(?<= )-p(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _SSHPASS = re.compile(rb"(?<=sshpass -p)[ \t]?(?:" + _QUOTED + rb"|" + _WORD + rb")")
 _CURL = re.compile(rb"(?<![\w\-])curl[ \t]")
 _MYSQL = re.compile(rb"(?<![\w\-])(?:mysql\w{0,9}|mariadb(?:-\w{1,9})?)[ \t]")
+_PUNCTUATION = b",;)]}>"
 _COMMAND_END = re.compile(rb"[\n;|]|&&")
 _COMMAND = 400
 """Bytes of a command line, from the name of the program to the flag, at most."""
-_ASSIGNED = re.compile(rb"(?<![\w%.\-])([\w.\-]{1,96})=(?:" + _QUOTED + rb")")
-# Placeholders for a value: a variable, a blank to fill in, a call, a word of a help text or of a sentence.
+_TEXT_TYPE = rb"(?:[\w.]{1,64}\[[\w.]{1,64}\]|str|bytes|string|String|Final|SecretStr)(?:[ \t]*\|[ \t]*None)?"
+_ASSIGNED = re.compile(
+    rb"(?<![\w%.\-])([\w.\-]{1,96})([ \t]*(?:(?::[ \t]*" + _TEXT_TYPE + rb"[ \t]*)?=>?|:=?)[ \t]*)"
+    rb"(\\{0,8})([\"'])((?:(?!\3\4)[^\r\n])+)\3\4"
+)
+_PAIR = re.compile(
+    rb"(?i:name|key)[\"']?[ \t]*[:=][ \t]*[\"']?([\w.\-]{2,96})[\"']?[\s,]+[\"']?(?i:value)[\"']?[ \t]*[:=][ \t]*"
+    rb"(?:" + _QUOTED + rb"|" + _WORD + rb")"
+)
+"""`name` and `value` of YAML, XML and code."""
+_ELEMENT = re.compile(rb"<(?:[\w.\-]{1,64}:)?([\w.\-]{2,96})(?:\s[^<>]{0,256})?>\s*([^<>\s][^<>]{0,4096}?)\s*</")
+# Placeholders for a value: a variable, a blank to fill in, a call, a word of a help text or of a sentence; and ports.
 _STAND_IN = re.compile(
-    rb"\$.*|[<\[{(%|&;,.*#-].*|x{3,}|X{3,}|\.{3}.*|\xe2\x80\xa6.*|[A-Z][A-Z_]*|[\"'`]?|"
+    rb"\$.*|[<\[{(%|&;,.*#-].*|\d{1,5}:\d{1,5}(?:/\w+)?|x{3,}|X{3,}|\.{3}.*|\xe2\x80\xa6.*|[A-Z][A-Z_]*|[\"'`]?|"
     rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\..*|[\w.]+[(\[].*|"
     rb"(?:a|an|and|are|argument|arguments|as|at|auto|basic|be|bearer|but|by|can|cannot|digest|does|environment|file|flag|"
     rb"flags|for|from|has|have|if|in|int|into|is|it|may|must|no|none|not|null|oauth|oauth2|of|off|on|option|options|or|"
@@ -200,11 +98,13 @@ _STAND_IN = re.compile(
     re.S,
 )
 _CODE = re.compile(
-    rb"\$.*|%\w+%|\.{3}|\*+|None|null|nil|undefined|true|false|True|False|"
+    rb"\$.*|%\w+%|<[^<>]*>|\{[^{}]*\}|\.{3}|\*+|None|null|nil|undefined|true|false|True|False|"
     rb"(?:self|this|os|process|config|settings|args|env|secrets|var)\.[\w.\[]+",
     re.S,
 )
 _SCHEME = re.compile(rb"(?i)\b(bearer|basic)(?:\s|%20|\+)+([A-Za-z0-9\-._~+/=%]+)")
+_TEMPLATE = re.compile(rb".*(?:%[\w(]|\{\w*\}).*|[xX]{3,}|[)\],].*|.{1,3}", re.S)
+_SCHEMED_NAMES = ("authorization", "proxyauthorization", "cookie", "setcookie", "secwebsocketprotocol")
 _JWT = re.compile(rb"(?<![A-Za-z0-9_\-])(eyJ[A-Za-z0-9_\-]{5,}\.[A-Za-z0-9_\-]*(?:\.[A-Za-z0-9_\-]*){0,3})")
 _SHAPES = compile_formats()
 _USER_INFO = re.compile(rb"://([^/\s\"'<>@?#\\]+(?:@[^/\s\"'<>@?#\\]+)*)@")
@@ -218,7 +118,10 @@ _CUT_SHAPE = compile_beginnings()
 _CUT_LONGEST = 512
 """Bytes of a key that is cut before it is long enough, at most."""
 _BARE = frozenset(
-    {"token", "key", "secret", "password", "passwd", "pwd", "cookie", "credential", "credentials", "bearer"}
+    {
+        *("token", "key", "secret", "password", "passwd", "pwd", "cookie"),
+        *("credential", "credentials", "bearer", "authentication"),
+    }
 )
 
 
@@ -238,6 +141,45 @@ def find_secrets(data: bytes, learned: Collection[str] = (), *, cut: bool = Fals
 
 def _find_plain_secrets(data: bytes, learned: Collection[str]) -> list[Edit]:
     found: list[Edit] = []
+    for find in dict.fromkeys(([_find_named] if learned else []) + [each.find for each in choose_searches(data)]):
+        find(data, learned, found)
+    return found
+
+
+def choose_searches(data: bytes) -> Sequence[Search]:
+    """Return the searches that could find a secret in the text or in a text that it encodes; false positives are few.
+
+    If it returns none, a walk through JSON or protobuf by names finds no secret either.
+    """
+    if _PERCENT_BYTE not in data and _BACKSLASH_BYTE not in data:  # most texts
+        numbers = _TRIGGERS.Match(data) or ()
+    else:
+        layers = _decode_layers(data)
+        for layer in layers[:]:
+            if (plain := unquote_to_bytes(layer)) != layer:
+                layers += _decode_layers(plain)
+        numbers = {number for layer in layers for number in _TRIGGERS.Match(layer) or ()}
+    return [SEARCHES[number] for number in sorted(numbers)] if numbers else ()
+
+
+def _decode_layers(data: bytes) -> list[bytes]:
+    """Return the text, and the text after each layer of JSON escapes."""
+    layers = [data]
+    while _BACKSLASH_BYTE in data and len(layers) < _LAYERS:
+        data = _ESCAPED.sub(_decode_character, data)
+        if data == layers[-1]:
+            break
+        layers.append(data)
+    return layers
+
+
+def _decode_character(escaped: re.Match[bytes]) -> bytes:
+    code, plain = escaped.groups()
+    return plain or bytes.fromhex(code.decode())
+
+
+def _find_named(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
+    """Append the secrets with a name before them."""
     # Searching for the one character that a form must contain is far cheaper than searching for the form.
     if b":" in data:
         for member in _MEMBER.finditer(data):
@@ -245,27 +187,66 @@ def _find_plain_secrets(data: bytes, learned: Collection[str]) -> list[Edit]:
         for number in _NUMBER.finditer(data):
             _named_number(number, found)
         _find_fields(data, learned, found)
-        found += [_make_last_group_edit(hit) for hit in _USER_INFO.finditer(data)]
     if b"=" in data:
         _find_parameters(data, learned, found)
-        _find_assignments(data, learned, found)
         _form_parts(data, learned, found)
-    if b"-" in data:
+    _find_assignments(data, learned, found)
+    if b"--" in data:
         _find_flags(data, learned, found)
-        found += [_make_last_group_edit(hit) for hit in _PEM.finditer(data)]
-    if b"eyJ" in data:
-        found += [_make_last_group_edit(hit) for hit in _JWT.finditer(data)]
+    if b"</" in data:
+        for element in _ELEMENT.finditer(data):
+            name = element[1].decode()
+            if hides_text(member_kind(name), element[2]) or fold_name(name) in learned:
+                found.append(_make_last_group_edit(element)._replace(known=is_learned(fold_name(name))))
+    for pair in _PAIR.finditer(data):
+        edit, judged = _make_last_group_edit(pair), pair_name(pair[1].decode())
+        if judged is not None and hides_text(member_kind(judged), edit.secret.rstrip(_PUNCTUATION)):
+            _add_word(edit._replace(known=is_learned(fold_name(judged))), found)
+
+
+def _find_commands(data: bytes, _: Collection[str], found: list[Edit]) -> None:
+    """Append the passwords after short flags of some programs."""
+    for program, flag in ((_CURL, _USER), (_MYSQL, _PASSWORD_FLAG)):
+        if program.search(data):
+            for hit in flag.finditer(data):
+                before = data[max(0, hit.start() - _COMMAND) : hit.start()]
+                if program.search(_COMMAND_END.split(before)[-1]):
+                    _add_word(_make_last_group_edit(hit), found)
+    for hit in _SSHPASS.finditer(data):
+        _add_word(_make_last_group_edit(hit), found)
+
+
+def _find_schemes(data: bytes, _: Collection[str], found: list[Edit]) -> None:
+    """Append the credentials after `Bearer` or `Basic`."""
     found += [Edit(*hit.span(2), hit[2], True) for hit in _SCHEME.finditer(data) if _is_credential(hit[1], hit[2])]
-    found += [_make_last_group_edit(hit) for hit in _SHAPES.finditer(data)]
-    return found
+
+
+def _find_each(pattern: re.Pattern[bytes]) -> Find:
+    """Return a search for everything that the pattern matches."""
+
+    def find(data: bytes, _: Collection[str], found: list[Edit]) -> None:
+        found += [_make_last_group_edit(hit) for hit in pattern.finditer(data)]
+
+    return find
 
 
 def _find_assignments(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """Append the secrets of `name="value"`."""
+    """Append the secrets of `name="value"` and `name: "value"`."""
     for hit in _ASSIGNED.finditer(data):
-        name, edit = hit[1].decode("ascii", "replace"), _make_last_group_edit(hit)
+        name, edit = hit[1].decode(), _make_last_group_edit(hit)
+        if hit[2] != b"=" and _is_template(fold_name(name), edit.secret):
+            continue
         if hides_text(_variable_kind(name), edit.secret) or fold_name(name) in learned:
             found.append(edit._replace(known=is_learned(fold_name(name))))
+
+
+def _is_template(folded: str, value: bytes) -> bool:
+    """Whether a quoted value in code or in a form is a placeholder, a part of a credential or a name."""
+    return (
+        any(each.fullmatch(value) for each in (_CODE, _TYPE, _TEMPLATE))
+        or value.lower().strip() in AUTH_SCHEMES
+        or fold_name(value.decode("ascii", "replace")) in (folded, *_SCHEMED_NAMES)
+    )
 
 
 def _percent_encoded(data: bytes, learned: Collection[str], found: list[Edit]) -> list[Edit]:
@@ -292,22 +273,16 @@ def _make_last_group_edit(hit: re.Match[bytes]) -> Edit:
 
 
 def _find_flags(data: bytes, learned: Collection[str], found: list[Edit]) -> None:
-    """Append the secrets after flags: of any program by the flag's name, of some programs by the flag's meaning."""
+    """Append the secrets after flags whose names are secret."""
     for hit in _FLAG.finditer(data):
         name, edit = hit[1].decode("ascii", "replace"), _make_last_group_edit(hit)
-        folded, after_blank = fold_name(name), data[hit.start() - 1 : hit.start()] == b" "
+        folded, is_word = fold_name(name), data[hit.start() - 1 : hit.start()] == b" "
+        if b"," in data[hit.end(1) : edit.start] and not is_argument(edit.secret):
+            continue
         named = folded in learned or (not folded.endswith("auth") and hides_text(_flag_kind(name), edit.secret))
         is_host = data.endswith(_HOST_FLAG, 0, hit.end(1))
-        if not is_host and (named or (after_blank and _secret_flag(folded, edit.secret))):
+        if not is_host and (named or (is_word and _secret_flag(folded, edit.secret))):
             _add_word(edit._replace(known=is_learned(folded)), found)
-    for program, flag in ((_CURL, _USER), (_MYSQL, _PASSWORD_FLAG)):
-        if program.search(data):
-            for hit in flag.finditer(data):
-                before = data[max(0, hit.start() - _COMMAND) : hit.start()]
-                if program.search(_COMMAND_END.split(before)[-1]):
-                    _add_word(_make_last_group_edit(hit), found)
-    for hit in _SSHPASS.finditer(data):
-        _add_word(_make_last_group_edit(hit), found)
 
 
 def _flag_kind(name: str) -> int:
@@ -321,9 +296,14 @@ def _secret_flag(folded: str, value: bytes) -> bool:
 
 def _add_word(edit: Edit, found: list[Edit]) -> None:
     """Append a word of a command line without the punctuation at its end, unless it is a placeholder."""
-    word = edit.secret.rstrip(b",;)]}>")
+    word = edit.secret.rstrip(_PUNCTUATION)
     if word and not _STAND_IN.fullmatch(word):
         found.append(Edit(edit.start, edit.start + len(word), word, edit.known))
+
+
+def is_argument(text: bytes) -> bool:
+    """Whether the word after a flag is its value, and not the next flag, a placeholder or a help text."""
+    return len(text.split()) == 1 and not _STAND_IN.fullmatch(text)
 
 
 def _named_member(member: re.Match[bytes], learned: Collection[str], found: list[Edit]) -> None:
@@ -375,19 +355,21 @@ def _find_fields(data: bytes, learned: Collection[str], found: list[Edit]) -> No
     for field in _FIELD.finditer(data):
         name = field[1].decode("ascii", "replace")
         folded = fold_name(name)
-        if field.start() < done or not (secret_header(name) or folded in learned):
+        if field.start() < done or not (secret_field(name) or folded in learned):
             continue
         value = _FIELD_VALUE.match(data, field.end())
         if value is None:
             continue
-        if folded in ("authorization", "proxyauthorization", "cookie", "setcookie", "secwebsocketprotocol"):
+        if folded in _SCHEMED_NAMES:
             _add_value(folded, value, 0, found)
             done = value.end()
             continue
         word = value[0].split(None, 1)[0] if value[0].strip() else b""
         done = value.start() + len(word)
         word = word.rstrip(b".,;)]}'")
-        if word and (folded not in _BARE or looks_random(word)) and not _TYPE.match(word):
+        is_bare = folded in _BARE or folded.endswith("auth")
+        is_word = is_bare and (not looks_random(word) or word.lower() in AUTH_SCHEMES)
+        if word and not is_word and not _TYPE.match(word):
             start = value.start() + value[0].index(word)
             found.append(Edit(start, start + len(word), word, is_learned(folded)))
 
@@ -418,7 +400,7 @@ def _add_value(folded: str, match: re.Match[bytes], group: int, found: list[Edit
 
 def value_spans(folded: str, value: bytes) -> list[tuple[int, int]]:
     """Return the secret spans of the value of a secret name, without the scheme word and the names of cookies."""
-    if folded.endswith("authorization"):
+    if folded.endswith(("authorization", "authentication", "authheader")):
         return _after_scheme(value)
     if folded.endswith("setcookie"):
         return _find_cookie_spans(value.split(b";", 1)[0])
@@ -480,3 +462,58 @@ def looks_random(value: bytes) -> bool:
     letters = word[1:]
     mixed = letters.lower() != letters and letters.upper() != letters
     return len(word) >= 20 or mixed or any(48 <= byte <= 57 for byte in word)
+
+
+Find = Callable[[bytes, Collection[str], list[Edit]], None]
+"""Appends the secrets of a text to a list; the second argument has the learned names."""
+
+
+class Search(NamedTuple):
+    """A search, and what a text must contain before it can find something."""
+
+    trigger: str
+    """An RE2 expression. It requires nothing around a secret that an encoding may change, such as bounds of words."""
+    find: Find
+
+
+_VALUE: Final = r"[A-Za-z0-9\-._~+/=%]"
+_BLANKS: Final = r"(?:[\s\x0b+]|%20|\\+[nrtf])+"
+SEARCHES: Final = (
+    *(Search(f"(?i:{trigger})", _find_named) for trigger in make_name_triggers()),
+    Search(
+        rf"(?i:bearer){_BLANKS}(?:{_VALUE}*[0-9]|{_VALUE}+[A-Z]|{_VALUE}{{20}})|(?i:basic){_BLANKS}{_VALUE}{{4}}",
+        _find_schemes,
+    ),
+    Search(make_key_trigger(), _find_each(_SHAPES)),
+    Search(r"eyJ[\w\-]{5,}\.", _find_each(_JWT)),
+    Search(r"://[^/\s\"'<>@?#]+@", _find_each(_USER_INFO)),
+    Search(r"-----BEGIN [A-Z ]*PRIVATE KEY", _find_each(_PEM)),
+    Search(
+        r"curl(?:[ \t]|\\+t)(?:.* )?(?:-[A-Za-z]{0,4}[uU]|--(?:proxy-)?user)|(?:mysql|mariadb).* -p|sshpass -p",
+        _find_commands,
+    ),
+)
+SESSIONS: Final = SEARCHES[1]
+"""The search for names of sessions."""
+_ESCAPED: Final = re.compile(rb"\\(?:u00([0-7][0-9a-fA-F])|([/\\]))")
+"""Escapes of JSON, apart from those of characters that no trigger requires."""
+_LAYERS: Final = 8
+"""Layers of JSON in strings of JSON that are decoded; a walk decodes fewer."""
+_PERCENT_BYTE, _BACKSLASH_BYTE = b"%\\"
+"""Numbers, because `in` with a string of bytes first creates an exception, which takes ten times as long."""
+
+
+def _compile_triggers() -> re2.Set:
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = _MAX_MEMORY
+    triggers = re2.Set.SearchSet(options)
+    for search in SEARCHES:
+        triggers.Add(search.trigger.encode())
+    triggers.Compile()
+    return triggers
+
+
+_MAX_MEMORY: Final = 32 << 20
+"""Bytes of states that RE2 may keep. If they do not suffice, it begins anew, which takes time but changes no result."""
+_TRIGGERS: Final = _compile_triggers()

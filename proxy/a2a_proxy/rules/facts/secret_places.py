@@ -8,7 +8,7 @@ from typing import Any
 
 from a2a_proxy.redaction.scope import INNER, Scope, inner_scope, judged_name
 from a2a_proxy.redaction.secret_names import NUMBER, hides_text, member_kind
-from a2a_proxy.redaction.secret_patterns import find_secrets, may_hold_secret
+from a2a_proxy.redaction.secret_patterns import find_secrets
 
 _REDACTION_LABEL = re.compile(r"redacted-[0-9a-f]{12}")
 _MAX_DEPTH = 32
@@ -33,9 +33,7 @@ def _is_secret(name: str | None, scalar: str | float) -> bool:
     if not isinstance(scalar, str):
         return bool(kind & NUMBER) and hides_text(kind, str(scalar).encode())
     data = scalar.encode("utf-8", "surrogatepass")
-    return bool(
-        _REDACTION_LABEL.search(scalar) or hides_text(kind, data) or (may_hold_secret(data) and find_secrets(data))
-    )
+    return bool(_REDACTION_LABEL.search(scalar) or hides_text(kind, data) or find_secrets(data))
 
 
 def _walk_scalars(
