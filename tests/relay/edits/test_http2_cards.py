@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import struct
+import time
 
 import pytest
 from h2.events import DataReceived, StreamEnded, StreamReset, TrailersReceived
@@ -612,3 +613,22 @@ def test_whatever_happens_the_windows_agree_and_every_answer_is_whole(steps, gro
     assert pair.editor.deadline is None
     for size in (1, 11, 1 << 20):
         assert replayed(pair.log, story.plan, lambda data, size=size: cut_small(data, size)) == pair.sent
+
+
+def test_a_long_frame_that_is_no_card_is_split_in_linear_time():
+    """Its receiver takes frames of 16 KiB. Four times as many bytes take at most ten times as long."""
+
+    def release(size):
+        editor, wide = Http2Editor(plan(SHORTER)), (2**31 - 1 - WINDOW).to_bytes(4)
+        settings = frame(4, 0, 0, b"\0\4\x7f\xff\xff\xff")
+        request = frame(1, 5, 1, b"\x83\x86\x04" + bytes([len(CARD_PATH)]) + CARD_PATH)
+        editor.feed(UP, PREFACE + settings + frame(8, 0, 0, wide) + request, 0.0)
+        head = frame(4, 0, 0) + frame(4, 1, 0) + frame(1, 4, 1, b"\x88\x0f\x10\x10application/grpc")
+        editor.feed(DOWN, head, 0.0)
+        data = frame(0, 0, 1, b"\0\0\0\x10\0" + bytes(size))
+        began = time.process_time()
+        sent = b"".join(item.data for item in editor.feed(DOWN, data, 0.0))
+        assert len(sent) == size + 5 + 9 * -(-(size + 5) // 16_384)
+        return time.process_time() - began
+
+    assert min(release(16_000_000) for _ in range(2)) < 10 * min(release(4_000_000) for _ in range(2)) + 0.05

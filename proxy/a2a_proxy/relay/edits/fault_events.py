@@ -22,7 +22,7 @@ MOST_LINES, MOST_TOKENS = 20_000, 50_000
 
 EVENT_WORK = 40
 """Units of the budget of an editor for an event that is read, and one more for each 2 ** EVENT_SHIFT bytes."""
-EVENT_SHIFT = 6
+EVENT_SHIFT = 2
 
 _TURN_ENDS = frozenset(int(state) for state in TaskState if state.terminal or state.interrupted)
 _EVENT_END = re.compile(rb"((?:\r\n|\n|\r(?!\n))(?:\r\n|\n|\r(?!\n|\Z)))[\r\n]*")
@@ -108,7 +108,7 @@ class SseEvents:
 
 def data_of_event(event: bytes) -> bytes:
     """Return the values of the data lines of an SSE event, joined by LF; empty if it has none or too many lines."""
-    if event.count(b"\n") + event.count(b"\r") > MOST_LINES:
+    if b"data" not in event or event.count(b"\n") + event.count(b"\r") > MOST_LINES:
         return b""
     return b"\n".join([line[5:].removeprefix(b" ") for line in event.splitlines() if _is_data_line(line)])
 

@@ -54,6 +54,8 @@ from a2a_proxy.relay.edits.http1_scan import (
 
 MAX_REQUEST_BYTES = 1 << 20
 """Bytes of a request that is held until its operation is known; a longer one is forwarded without faults."""
+BODY_WORK = 16
+"""Units of the budget for a piece of a body that is read, besides its events."""
 SCAN_BYTES = 4096
 """Bytes that are scanned without interruption."""
 
@@ -397,7 +399,7 @@ class Http1Faults:
             answer = pending.popleft().answer
             self._queue.add(answer, now)
             self._answered_bytes += len(answer)
-            self._facts.append(EditFact(_TO_CLIENT, "answer", self._offset, {"data": answer}))
+            self._facts.append(EditFact(_TO_CLIENT, "answer", 0, {"data": answer}))
 
     # Responses
 
@@ -445,6 +447,7 @@ class Http1Faults:
 
     def _on_body(self, response: _Response, raw: bytes, end: int, now: float) -> None:
         parts = [(raw, end)] if response.chunks is None else response.chunks.feed(raw, end)
+        self.budget -= BODY_WORK * len(parts)
         for data, place in parts:
             was_holding = response.held_bytes
             pieces = response.feed(data, place)
