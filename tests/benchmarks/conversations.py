@@ -22,12 +22,20 @@ Step = tuple[Direction, bytes, int]
 UP, DOWN = Direction.TO_AGENT, Direction.TO_CLIENT
 EVENTS = 50
 """Number of events of one stream: a task, status updates with a message each, two artifact chunks, the final status."""
+AGENT_EVENTS = 23
+"""Number of events of one stream of an agent that writes with a language model."""
+WORDS = 12
+"""Bytes of text in one of its artifact chunks."""
 GRPC_TEXT, JSON_TEXT = 160, 40
 """Bytes of text in a status update; with ids and names an event has about 300 bytes in both bindings."""
 _TASK, _CONTEXT, _MESSAGE = (digit * 36 for digit in "123")
 _DATA, _HEADERS, _SETTINGS, _ACK = 0, 1, 4, 1
 _END_STREAM, _END_HEADERS = 1, 4
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+_STREAM_HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
+    b"Transfer-Encoding: chunked\r\n\r\n"
+)
 _REQUEST_FIELDS = [
     (":method", "POST"),
     (":scheme", "http"),
@@ -132,10 +140,32 @@ def sse_connection(english: English) -> Iterator[Step]:
         filler.begin()
         body = b'{"jsonrpc":"2.0","id":%d,"method":"SendStreamingMessage","params":%b}'
         yield UP, post(body % (number, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"), 1
-        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
-        head += b"Transfer-Encoding: chunked\r\n\r\n"
+        head = _STREAM_HEAD
         for event in events:
             data = b"data: %b\r\n\r\n" % (template % (number, filler.fill(event, JSON_TEXT)))
+            yield DOWN, head + b"%x\r\n%b\r\n" % (len(data), data), 1
+            head = b""
+        yield DOWN, b"0\r\n\r\n", 0
+
+
+def agent_connection(english: English) -> Iterator[Step]:
+    """Yield one HTTP/1.1 connection with one JSON-RPC stream after another, of an agent that streams its answer as a
+    language model writes it: a task, a status, artifact chunks of some words, the final status."""
+    filler = Filler(english)
+    template = b'{"jsonrpc":"2.0","id":"%b","result":%b}'
+    chunk, last = _chunk("?" * WORDS, append=True, lastChunk=False), _chunk("?" * WORDS, append=True, lastChunk=True)
+    first = _chunk("?" * WORDS, append=False, lastChunk=False)
+    script = [_FIRST, _state("WORKING"), first, *[chunk] * (AGENT_EVENTS - 5), last, _state("COMPLETED")]
+    events = list(map(json_text, script))
+    ask = json_text({**_ASK, "configuration": {"acceptedOutputModes": ["text/plain"]}})
+    body = b'{"jsonrpc":"2.0","id":"%b","method":"SendStreamingMessage","params":%b}'
+    while True:
+        filler.begin()
+        rpc = english.uuid()
+        yield UP, post(body % (rpc, filler.fill(ask, GRPC_TEXT)), b"Accept: text/event-stream\r\n"), 1
+        head = _STREAM_HEAD
+        for event in events:
+            data = b"data: %b\r\n\r\n" % (template % (rpc, filler.fill(event, WORDS)))
             yield DOWN, head + b"%x\r\n%b\r\n" % (len(data), data), 1
             head = b""
         yield DOWN, b"0\r\n\r\n", 0

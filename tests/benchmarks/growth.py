@@ -17,11 +17,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import cost
 from english import English
-from journals import STARTED, Record, Segments, life
+from journals import STARTED, Record, Segments, life, source
 from processes import memory_mib
 
 from a2a_proxy.capture.file_layout import SessionFile, write_session
@@ -71,7 +72,8 @@ def measure(folder: Path, messages: int, *, with_open_tasks: bool) -> bool:
 def _write(journal: Path, messages: int, bell: int, *, with_open_tasks: bool) -> Iterator[int]:
     """Write the journal; yield the number of messages written so far after each sample's."""
     english, numbers = English(), itertools.count(1)
-    lives = [life(kind, english, numbers, 8) for kind in range(18 if with_open_tasks else 16)]
+    kinds = range(18 if with_open_tasks else 16)
+    lives = [life(partial(source, kind, english), numbers, 8) for kind in kinds]
     writer, at, count, due = Segments(journal), STARTED, 0, _SAMPLE
     records: Iterator[Record] = (next(each) for each in itertools.cycle(lives))
     for kind, direction, connection, data, done in records:

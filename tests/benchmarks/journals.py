@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import msgspec
-from conversations import Step, grpc_connection, sse_connection, unary_connection
+from conversations import Step, agent_connection, grpc_connection, sse_connection, unary_connection
 from english import English
 
 from a2a_proxy.capture.file_layout import SessionFile, write_session
@@ -43,7 +44,14 @@ def make(folder: Path, messages: int, together: int = 1) -> Made:
     At most `together` messages of one direction arrive in one read, as from a peer that sends fast.
     """
     english, numbers = English(), itertools.count(1)
-    lives = [life(kind, english, numbers, together) for kind in range(18)]
+    lives = [life(partial(source, kind, english), numbers, together) for kind in range(18)]
+    return written(folder, (next(life) for life in itertools.cycle(lives)), messages)
+
+
+def make_agent(folder: Path, messages: int, together: int = 1) -> Made:
+    """Generate a journal of agents that write with a language model: eight at a time."""
+    english, numbers = English(), itertools.count(1)
+    lives = [life(partial(agent_connection, english), numbers, together) for _ in range(8)]
     return written(folder, (next(life) for life in itertools.cycle(lives)), messages)
 
 
@@ -74,15 +82,15 @@ def session(made: Made, folder: Path, recording: Path) -> None:
     write_session(folder, facts)
 
 
-def life(kind: int, english: English, numbers: Iterator[int], together: int) -> Iterator[Record]:
-    """Yield connections one after another: of 18, eight are gRPC, eight SSE, two unary."""
+def life(source: Callable[[], Iterator[Step]], numbers: Iterator[int], together: int) -> Iterator[Record]:
+    """Yield connections one after another, each with the steps of a new source."""
     while True:
         number = next(numbers)
         facts = ConnectionFacts(f"127.0.0.1:{40000 + number % 20000}", "127.0.0.1:9000", "127.0.0.1:8000")
         yield ChunkKind.OPEN, Direction.TO_AGENT, number, msgspec.json.encode(facts), 0
         yield ChunkKind.DIALED, Direction.TO_AGENT, number, msgspec.json.encode(DialFacts("127.0.0.1:8000")), 0
         done = 0
-        for direction, data, messages in _together(_source(kind, english), together):
+        for direction, data, messages in _together(source(), together):
             yield ChunkKind.DATA, direction, number, data, messages
             done += messages
             if done >= LIFE:
@@ -105,7 +113,8 @@ def _together(steps: Iterator[Step], most: int) -> Iterator[Step]:
         count += messages
 
 
-def _source(kind: int, english: English) -> Iterator[Step]:
+def source(kind: int, english: English) -> Iterator[Step]:
+    """Return the steps of one connection: of 18 kinds, eight are gRPC, eight SSE, two unary."""
     if kind < 8:
         return grpc_connection(english, streams=4)
     return sse_connection(english) if kind < 16 else unary_connection(english)

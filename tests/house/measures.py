@@ -1,7 +1,8 @@
-"""Measures of the source tree: names, words, structure and tests, each with its target.
+"""Measures of the source tree: size, names, words, structure and tests, each with its target.
 
-.venv/bin/python tests/house/measures.py            the table
-.venv/bin/python tests/house/measures.py --list     with the places behind each number
+.venv/bin/python tests/house/measures.py                the table
+.venv/bin/python tests/house/measures.py --list         with the places behind each number
+.venv/bin/python tests/house/measures.py --field NAME   the product files that name a field of an exchange
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import re
 import subprocess
 import sys
+import tokenize
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -28,6 +30,12 @@ BANNED_NAMES = ("_told", "_tell", "_place", "_asked")
 MAX_COMPLEXITY = 15
 SMALL_LINES = 60
 MAX_PARAMETERS = 8
+MAX_METHODS = 25
+TOKENS = frozenset(
+    {tokenize.NAME, tokenize.OP, tokenize.NUMBER, tokenize.STRING, getattr(tokenize, "FSTRING_START", -1)}
+)
+FIELD = "sent_traceparent"
+"""A field of an exchange that the product learns, stores, shows and exports, and that has no other meaning."""
 LONG_DECLARATIONS = {("proxy/a2a_proxy/rules/define/rule.py", "rule")}
 ONE_MODULE_EACH = {
     "a2a_inspect.cli": "command with options of its own, or group of commands",
@@ -133,6 +141,74 @@ def module_name(path: Path) -> str:
     """`proxy/a2a_proxy/wire/sse.py` -> `a2a_proxy.wire.sse`."""
     parts = path.with_suffix("").parts[1:]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _tokens(path: Path) -> tuple[int, int]:
+    """Return the number of tokens of a module, and the number of its lines that have code: no docstrings, comments or
+    blank lines."""
+    count, lines, first = 0, set(), True
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            is_docstring = first and token.type == tokenize.STRING
+            if token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT):
+                first = True
+            elif token.type in TOKENS:
+                first = False
+                count += 1
+                if not is_docstring:
+                    lines.update(range(token.start[0], token.end[0] + 1))
+    return count, len(lines)
+
+
+def product_tokens() -> Measure:
+    """Names, operators, numbers and strings of the product."""
+    found = sorted(((_tokens(ROOT / path)[0], path) for path in modules()), reverse=True)
+    total = sum(count for count, _ in found)
+    return Measure("tokens of the product", f"{total:,}", "820,000", [f"{count:,}: {path}" for count, path in found])
+
+
+def test_tokens() -> Measure:
+    """The same of the tests."""
+    found = sorted(
+        ((_tokens(path)[0], path.relative_to(ROOT)) for path in (ROOT / "tests").rglob("*.py")), reverse=True
+    )
+    total = sum(count for count, _ in found)
+    return Measure("tokens of the tests", f"{total:,}", "less", [f"{count:,}: {path}" for count, path in found])
+
+
+def tokens_per_line() -> Measure:
+    """Tokens of a line of product code."""
+    counts, lines = zip(*(_tokens(ROOT / path) for path in modules()), strict=True)
+    return Measure("tokens a line of code", f"{sum(counts) / sum(lines):.2f}", "8.2")
+
+
+def packages() -> Measure:
+    """Modules and packages of the product."""
+    found = sorted(module_name(path) for path in modules() if path.name == "__init__.py")
+    return Measure("modules, packages", f"{len(modules())}, {len(found)}", "less", found)
+
+
+def state_methods() -> Measure:
+    """Methods that save or restore the state of a decoder or of what is known."""
+    found = [f"{path}:{node.lineno} {node.name}" for path, node in nodes(Function) if node.name in ("save", "restore")]
+    return Measure("`save` and `restore` methods", str(len(found)), "12", found)
+
+
+def large_classes() -> Measure:
+    """Classes with more than 25 methods."""
+    found = []
+    for path, node in nodes(ast.ClassDef):
+        count = sum(isinstance(each, Function) for each in node.body)
+        if count > MAX_METHODS:
+            found.append((count, f"{count}: {path}:{node.lineno} {node.name}"))
+    found.sort(reverse=True)
+    return Measure("classes with more than 25 methods", str(len(found)), "0", [place for _, place in found])
+
+
+def field_spread(field: str = FIELD) -> Measure:
+    """Product files that name a field of an exchange, in code or in a string."""
+    found = [str(path) for path in modules() if re.search(rf"\b{field}\b", (ROOT / path).read_text(encoding="utf-8"))]
+    return Measure(f"product files that name `{field}`", str(len(found)), "5", found)
 
 
 def one_word_functions() -> Measure:
@@ -403,6 +479,13 @@ def untested_modules() -> Measure:
 
 
 MEASURES: tuple[Callable[[], Measure], ...] = (
+    product_tokens,
+    test_tokens,
+    tokens_per_line,
+    packages,
+    state_methods,
+    large_classes,
+    field_spread,
     one_word_functions,
     scattered_private_names,
     banned_function_names,
@@ -422,11 +505,12 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--list", action="store_true", help="print the places behind each number")
+    parser.add_argument("--field", metavar="NAME", help="print the product files that name a field of an exchange")
     options = parser.parse_args()
-    for measure in MEASURES:
-        row = measure()
+    rows = [field_spread(options.field)] if options.field else [measure() for measure in MEASURES]
+    for row in rows:
         print(f"{row.name:50} {row.value:>16}   target: {row.target}")
-        if options.list:
+        if options.list or options.field:
             print(*(f"    {place}" for place in row.places), sep="\n")
 
 
