@@ -76,7 +76,7 @@ class Receiver(msgspec.Struct, frozen=True):
 def has_dot_segments(path: str) -> bool:
     """Return whether a server may read a segment of the path as `.` or `..`: some decode it several times, or ignore
     parameters (`..;a=b`) and control characters. True for a path with an invalid encoding, which may hide a segment,
-    and for one that is encoded more than `MAX_ENCODINGS` times."""
+    and for a path that is encoded more than `MAX_ENCODINGS` times."""
     for _ in range(MAX_ENCODINGS + 1):
         encoded, path = path, unquote(path, "latin-1")
         if path == encoded:
