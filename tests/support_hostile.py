@@ -182,7 +182,7 @@ def many_notes(folder: Path) -> Path:
 
 def missing_rows(folder: Path) -> Path:
     """Frames without exchange, connection, shape or text; findings, tasks and notes about missing rows."""
-    return _altered(
+    return altered(
         folder,
         "DELETE FROM connection",
         "DELETE FROM exchange WHERE id % 2",
@@ -194,29 +194,29 @@ def missing_rows(folder: Path) -> Path:
 
 def missing_sessions(folder: Path) -> Path:
     """Rows of a missing session."""
-    return _altered(folder, "DELETE FROM session")
+    return altered(folder, "DELETE FROM session")
 
 
 def missing_payloads(folder: Path) -> Path:
     """No block contains the payloads of frames and exchanges."""
-    return _altered(folder, "DELETE FROM block", "DELETE FROM block_tail")
+    return altered(folder, "DELETE FROM block", "DELETE FROM block_tail")
 
 
 def damaged_blocks(folder: Path) -> Path:
     """Noise instead of compressed blocks."""
-    return _altered(folder, "UPDATE block SET data = randomblob(500)")
+    return altered(folder, "UPDATE block SET data = randomblob(500)")
 
 
 def bomb(folder: Path) -> Path:
     """Blocks of some KB that decompress to 10 GB."""
     frames_of_zeros = make_compressor()(bytes(64 << 20)) * 160
-    return _altered(folder, ("UPDATE block SET data = ?", frames_of_zeros))
+    return altered(folder, ("UPDATE block SET data = ?", frames_of_zeros))
 
 
 def blob_bomb(folder: Path) -> Path:
     """The same in a part of a payload that is stored by its hash."""
     zeros = make_compressor()(bytes(64 << 20)) * 160
-    return _altered(
+    return altered(
         folder,
         ("INSERT INTO blob VALUES (1, x'00', 5, 'zstd', ?)", zeros),
         "INSERT INTO piece SELECT id, 0, NULL, 1 FROM frame",
@@ -226,7 +226,7 @@ def blob_bomb(folder: Path) -> Path:
 
 def piece_bomb(folder: Path) -> Path:
     """A payload of 3,000 pieces of a megabyte."""
-    return _altered(
+    return altered(
         folder,
         ("INSERT INTO blob VALUES (1, x'00', 5, 'raw', ?)", bytes(1 << 20)),
         "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)"
@@ -237,7 +237,7 @@ def piece_bomb(folder: Path) -> Path:
 
 def wild_addresses(folder: Path) -> Path:
     """Payloads at negative and at very large addresses."""
-    return _altered(
+    return altered(
         folder,
         "UPDATE frame SET offset = -5, size = 9223372036854775807 WHERE seq = 0",
         "UPDATE frame SET offset = 9223372036854775807, size = -1 WHERE seq = 1",
@@ -286,23 +286,23 @@ def foreign(folder: Path) -> Path:
 
 def newer(folder: Path) -> Path:
     """A recording of a newer, unknown version."""
-    return _altered(folder, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    return altered(folder, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
 
 
 def no_tables(folder: Path) -> Path:
     """A recording without its tables."""
-    return _altered(folder, "DROP TABLE exchange", "DROP TABLE frame", "DROP TABLE finding")
+    return altered(folder, "DROP TABLE exchange", "DROP TABLE frame", "DROP TABLE finding")
 
 
 def endless_view(folder: Path) -> Path:
     """A view of endless rows instead of a table."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS id, i AS session FROM n"
-    return _altered(folder, "DROP TABLE finding", f"CREATE VIEW finding AS {endless}")
+    return altered(folder, "DROP TABLE finding", f"CREATE VIEW finding AS {endless}")
 
 
 def endless_column(folder: Path) -> Path:
     """A generated column that is computed from 90 MB when it is read."""
-    return _altered(
+    return altered(
         folder,
         "ALTER TABLE exchange RENAME TO was",
         "CREATE TABLE exchange (id INTEGER PRIMARY KEY, connection INTEGER AS (length(zeroblob(90000000) || id)))",
@@ -313,7 +313,7 @@ def endless_column(folder: Path) -> Path:
 def trigger(folder: Path) -> Path:
     """A trigger that runs endlessly when a row is written."""
     endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    return _altered(
+    return altered(
         folder,
         *(
             f"CREATE TRIGGER t_{table}_{what} BEFORE {what} ON {table} BEGIN {endless}; END"
@@ -417,7 +417,7 @@ def _payload(folder: Path, data: bytes, **more: Any) -> Path:
     return path
 
 
-def _altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
+def altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
     """Write a valid recording with tasks, findings and notes, then change it with SQL."""
     path = sample(folder / "altered.db", 4)
     made = Writer(path, facts(2, listens=("127.0.0.1:9000",), upstreams=("agent:8000",)))
@@ -436,7 +436,7 @@ def _altered(folder: Path, *statements: str | tuple[str, bytes]) -> Path:
 
 def _everywhere(folder: Path, kind: str, value: str, *, untyped: bool = False) -> Path:
     """Set `value` in every column of this type of every table, except the keys."""
-    path = _altered(folder)
+    path = altered(folder)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
         db.execute("PRAGMA legacy_alter_table = ON")
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

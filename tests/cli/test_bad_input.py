@@ -68,7 +68,7 @@ def nothing_made(state: Path, place: Path, before: dict[Path, bytes]) -> None:
         ),
         (
             (*PAIR, "--webhooks", ":0", "--webhook-url", "http://p/a/%2e%2e/b"),
-            "--webhook-url http://p/a/%2e%2e/b has . or .. in its path",
+            "--webhook-url http://p/a/%2e%2e/b has . or .. or invalid encodings in its path",
         ),
         (
             ("-l", ":0", "-u", "agent.test:1", "--webhooks", ":0", "--upstream-proxy", "http://proxy:3128"),

@@ -549,7 +549,7 @@ async def test_a_recording_that_is_behind_is_said_to_be(
     until(lambda: "the recording has caught up" in one.err)
     snapshot = await source.poll()
     assert snapshot is not None
-    assert completeness_words(snapshot) == ("complete so far", True)
+    assert completeness_words(snapshot) == ("", True)
     source.close()
     assert "behind" not in listed(one, "ls")
     one.stop()

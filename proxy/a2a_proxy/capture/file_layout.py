@@ -20,6 +20,7 @@ from platformdirs import user_state_dir
 
 from a2a_proxy.model import name_json
 from a2a_proxy.model.exchange import LiveMode
+from a2a_proxy.private_files import make_private_folder, open_private
 
 STATE_VARIABLE = "A2A_PROXY_STATE"
 KEY_BYTES = 32
@@ -106,19 +107,6 @@ def authority_dir() -> Path:
 def webhooks_dir() -> Path:
     """Return the folder of registered webhooks. Raises OSError."""
     return make_private_folder(state_dir() / "webhooks")
-
-
-def make_private_folder(folder: Path) -> Path:
-    """Create the folder, and its parents, readable by the user only whatever the umask is. Raises OSError."""
-    if not folder.parent.is_dir():
-        make_private_folder(folder.parent)
-    folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
-
-
-def open_private(path: str | os.PathLike[str], flags: int) -> int:
-    """Open a file that is created readable by the user only, whatever the umask is: an `opener`. Raises OSError."""
-    return os.open(path, flags, 0o600)
 
 
 def redaction_key() -> bytes:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import msgspec
 
-from a2a_proxy.capture.file_layout import make_private_folder
 from a2a_proxy.capture.record_format import SEGMENT_HEADER, Position, segment_header, segment_numbers, segment_path
+from a2a_proxy.private_files import make_private_folder
 
 Write = Callable[[int, bytes | memoryview], int]
 

@@ -21,6 +21,7 @@ import msgspec
 
 from a2a_proxy.capture import file_layout
 from a2a_proxy.capture.record_format import bytes_after
+from a2a_proxy.private_files import open_private
 from a2a_proxy.recorder import status
 from a2a_proxy.recorder.priority import restore_priority_of
 from a2a_proxy.recorder.status import (
@@ -173,7 +174,7 @@ class RecorderKeeper(ProcessSupervisor):
 
     def _spawn_process(self, status_fd: int) -> subprocess.Popen[bytes]:
         self._failure = ""
-        with open(self._folder / "recorder.log", "ab", opener=file_layout.open_private) as log:
+        with open(self._folder / "recorder.log", "ab", opener=open_private) as log:
             return subprocess.Popen(
                 _recorder_command(
                     self._folder, self._wake_read, status_fd, self._patience, urgent=self._is_recorder_urgent()

@@ -16,10 +16,12 @@ import pytest
 
 from a2a_inspect.cli.main import cli
 from a2a_proxy.cli.main import run_cli
+from support_cli import run_here
 from support_hostile import (
     HOSTILE,
     WORD,
     Made,
+    altered,
     assert_harmless,
     commands_of,
     damaged_blocks,
@@ -164,6 +166,21 @@ def test_every_command_makes_its_words_visible(
     told = capsys.readouterr()
     assert_harmless(told.out + told.err, command)
     assert "forged" in told.err
+
+
+@pytest.mark.parametrize("column", ["frame SET at", "session SET started", "exchange SET closed"])
+@pytest.mark.parametrize("at", [(1 << 63) - 1, -(1 << 62)])
+def test_times_before_1970_or_after_2262_are_errors_of_the_file(column: str, at: int, tmp_path: Path) -> None:
+    """Also for commands that read times with their own SQL."""
+    path = altered(tmp_path, f"UPDATE {column} = {at}")
+    for words in (("check",), ("lanes",), ("export", "html"), ("export", "mermaid"), ("stats", "--histogram")):
+        ran = run_here(tmp_path / "state", *words, path)
+        assert ran.code in (0, 2, 3), words
+        if ran.code == 2 or words == ("check",):
+            error, hint = ran.err.splitlines()
+            assert error.startswith("a2a-inspect: error: row ")
+            assert error.endswith("is not valid")
+            assert "the file is damaged" in hint
 
 
 async def test_the_screen_shows_hostile_texts_as_symbols(tmp_path: Path) -> None:

@@ -290,13 +290,14 @@ def test_a_cassette_edited_by_hand_is_read_without_verification(tmp_path: Path):
 
 
 def test_large_payloads_may_be_separate_files(tmp_path: Path):
-    """With `blobs` a big payload is a file named by its hash; a missing or changed one is noticed."""
+    """With `blobs` a big payload is a private file named by its hash; a missing or changed one is noticed."""
     path = tmp_path / "s.a2a.jsonl"
     db = open_private()
     frame = msgspec.structs.replace(event_frames(1)[0], payload=b"x" * 100_000)
     Writer.on_connection(db, facts()).write([frame])
     write_cassette(Recording.from_connection(db, "big"), path, blobs=True)
     blob = next((tmp_path / "blobs").iterdir())
+    assert blob.stat().st_mode & 0o777 == 0o600
     with open_recording_or_cassette(path) as recording:
         assert next(recording.frames_after(0)).frame == frame
     blob.write_bytes(b"y")

@@ -13,7 +13,7 @@ from a2a_proxy.model.observation import Changes
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.store.database import open_private
-from a2a_proxy.recording.store.row_types import check_row, declared_types
+from a2a_proxy.recording.store.row_types import absolute_time, check_row, declared_types
 from a2a_proxy.recording.write.writer import Writer
 from support_recording import facts
 
@@ -62,3 +62,12 @@ def test_a_row_with_more_or_fewer_columns_than_declared_is_refused():
     for row in ((1, "title", 3), (1,)):
         with pytest.raises(RecordingError, match="row 1 of table rule is not valid"):
             Rows().read(row)
+
+
+def test_times_fit_in_the_63_bits_of_a_recording():
+    """NULL is 0."""
+    largest = (1 << 63) - 1
+    assert [absolute_time(*each) for each in ((5, None), (5, -5), (5, largest - 5))] == [0, 0, largest]
+    for zero, at in ((5, -6), (5, largest - 4), (-1, 0)):
+        with pytest.raises(ValueError, match="before 1970 or after 2262"):
+            absolute_time(zero, at)

@@ -61,12 +61,18 @@ def test_user_information_is_kept_for_the_agent() -> None:
         ("/..%00/%2e%20", "", None),
         ("/%2525252541", "", None),
         ("/a;v=1/..;b..c;/..b", "", None),
+        ("/%c0%ae%C0%AE/b", "", None),
+        ("/%e0%80%ae./b", "", None),
+        ("/..%f0%80%80%afb", "", None),
+        ("/%u002e%U002E/b", "", None),
+        ("/%25u002e./b", "", None),
+        ("/%E0%B8%81%c3%a0/%ua", "", "/hook/%E0%B8%81%c3%a0/%ua?x=1"),
         ("/a;v=../100%/;x/b%2520c", "", "/hook/a;v=../100%/;x/b%2520c?x=1"),
         ("/..a/b..", "", "/hook/..a/b..?x=1"),
     ],
 )
 def test_joined_targets(path: str, query: str, target: str | None) -> None:
-    """A path leads out of the URL with `..` only, in whichever spelling, and is refused then."""
+    """A path leads out of the URL with `..` only, in whichever spelling, and is refused, as invalid encodings are."""
     receiver = parse_receiver("http://client.example/hook/?x=1")
     assert receiver is not None
     assert receiver.join_target(path, query) == target

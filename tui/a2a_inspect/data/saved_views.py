@@ -9,8 +9,8 @@ import tomllib
 from pathlib import Path
 
 from a2a_inspect.keys.keymap import CONFIG_VARIABLE, config_file
-from a2a_proxy.capture.file_layout import make_private_folder
 from a2a_proxy.cli.errors import UserError
+from a2a_proxy.private_files import make_private_folder
 
 _COLUMNS = "columns"
 """The entry with the names of the columns: a list, where a view is a text."""

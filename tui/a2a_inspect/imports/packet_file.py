@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 import msgspec
 from dpkt import Error, pcap, pcapng
 
-from a2a_inspect.imports.source import check_time
+from a2a_proxy.recording.store.row_types import check_time
 
 _SECTION_MAGIC = bytes.fromhex("0a0d0d0a")
 """The first bytes of a section of pcapng."""

@@ -8,13 +8,6 @@ from typing import ClassVar, Protocol
 from a2a_proxy.model.chunk import Chunk
 
 
-def check_time(at: int) -> int:
-    """Return `at`, in ns since the epoch. Raises ValueError: it does not fit in the 63 bits of a recording."""
-    if not 0 <= at < 1 << 63:
-        raise ValueError("a time is before 1970 or after 2262")
-    return at
-
-
 class ImportSource(Protocol):
     """A file as the records of a journal."""
 

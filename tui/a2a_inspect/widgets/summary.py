@@ -64,7 +64,7 @@ class SummaryLine(Widget):
         complete, whole = completeness_words(now)
         counts = [text.format_count(now.findings, "finding")] if now.findings else []
         counts += [text.format_count(now.exchanges, "exchange"), text.format_count(now.frames, "frame")]
-        words += [(complete, "")] if whole else [(complete, "summary--loss")]
+        words += [(complete, "" if whole else "summary--loss")] if complete else []
         words += [(count, "") for count in counts]
         if len(now.sessions) != 1:
             words.append((text.format_count(len(now.sessions), "session"), ""))
@@ -75,13 +75,15 @@ class SummaryLine(Widget):
 
 
 def completeness_words(now: RecordingSnapshot) -> tuple[str, bool]:
-    """Return whether the capture is complete, in words, and whether nothing is known to be missing."""
+    """Return whether the capture is complete, in words, and whether nothing is known to be missing.
+
+    There are no words while it is recorded, because what was not decoded is stored at its end."""
     missing = [session.missing_text for session in now.sessions if session.complete and session.missing_text]
     if missing:
         return f"INCOMPLETE: {make_visible(missing[-1])}", False
     if now.lag:
         return f"{text.format_lag(now.lag)} behind", True
-    return ("complete so far" if now.is_live else "capture complete"), True
+    return ("" if now.is_live else "capture complete"), True
 
 
 def _route_words(now: RecordingSnapshot) -> str:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 import msgspec
 
 from a2a_proxy.model.frame import Frame
+from a2a_proxy.private_files import open_private
 from a2a_proxy.protocol.text import escape_hidden
 from a2a_proxy.recording.cassette import json_objects, payload_text
 from a2a_proxy.recording.cassette.json_objects import Line
@@ -154,7 +155,8 @@ class Exporter:
             return payload_text.write_payload(payload, frame.schema)
         name = hashlib.sha256(payload).hexdigest()
         self._blobs.mkdir(exist_ok=True)
-        (self._blobs / name).write_bytes(payload)
+        with open(self._blobs / name, "wb", opener=open_private) as file:
+            file.write(payload)
         return {"blob": name}
 
     def _write_session_line(self, session: int, line: Line) -> None:

@@ -30,7 +30,7 @@ from a2a_proxy.recording.read.rows import (
 )
 from a2a_proxy.recording.store.codec import unpack_headers, unpack_ident, unpack_int, unpack_text
 from a2a_proxy.recording.store.payloads import Payloads
-from a2a_proxy.recording.store.row_types import DAMAGED_HINT, Row, check_row, json_reader
+from a2a_proxy.recording.store.row_types import DAMAGED_HINT, Row, absolute_time, check_row, check_time, json_reader
 from a2a_proxy.recording.store.schema import LIVE_PAYLOADS
 from a2a_proxy.recording.store.segment_rows import SegmentDecoder
 from a2a_proxy.recording.write.frame_writer import Extra
@@ -103,13 +103,13 @@ class RowDecoder:
         """Build a value from a row of `session`."""
         number, uuid, tool, command, listens, upstreams, started, clock, pid, ended, *rest = row
         how, complete, lost, edits, segment, position, snapshot, *lists = rest
-        self._started[number] = started
+        self._started[number] = check_time(started)
         decoded = map(_decode_texts, (command, listens, upstreams, *lists))
         words = dict(zip(("command", "listens", "upstreams", "redaction", "names", "faults"), decoded, strict=True))
         return SessionRow(
             id=number,
             facts=SessionFacts(uuid=uuid, tool=tool, started=started, clock=clock, pid=pid, **words),
-            ended=0 if ended is None else started + ended,
+            ended=absolute_time(started, ended),
             how=how,
             complete=complete,
             lost=lost,
@@ -125,7 +125,7 @@ class RowDecoder:
         task, context, message, artifact, generation, rpc, extra = rest
         shape = self._shapes.get(shape_id) or self._load_shape(shape_id)
         idents, flags = self._idents, shape.flags
-        at += self._session_start(session)
+        at = absolute_time(self._session_start(session), at)
         pieces = bool(flags & 32)
         data = b""
         if payload or message.__class__ is int:
@@ -144,7 +144,7 @@ class RowDecoder:
             seq,
             shape.direction,
             shape.kind,
-            at - took,
+            absolute_time(at, -took),
             at,
             start,
             start + span,
@@ -200,11 +200,11 @@ class RowDecoder:
             unpack_text(client),
             unpack_text(listen),
             unpack_text(upstream),
-            start + opened,
+            absolute_time(start, opened),
             unpack_text(kind),
-            _absolute_time(start, dialed),
+            absolute_time(start, dialed),
             unpack_text(peer),
-            _absolute_time(start, closed),
+            absolute_time(start, closed),
             unpack_text(how),
             to_agent,
             to_client,
@@ -256,7 +256,7 @@ class RowDecoder:
             connection=connection,
             stream=stream,
             binding=Binding(word[binding]),
-            started=start + started,
+            started=absolute_time(start, started),
             dialect=Dialect(word[dialect]),
             operation=word[operation],
             method=word[method],
@@ -269,11 +269,11 @@ class RowDecoder:
             response_headers=heads[1],
             trailers=heads[2],
             informational=_decode_numbers(self._words[informational]),
-            request_ended=_absolute_time(start, request_ended),
-            response_started=_absolute_time(start, response_started),
-            first_event=_absolute_time(start, first_event),
-            last_event=_absolute_time(start, last_event),
-            closed=_absolute_time(start, closed),
+            request_ended=absolute_time(start, request_ended),
+            response_started=absolute_time(start, response_started),
+            first_event=absolute_time(start, first_event),
+            last_event=absolute_time(start, last_event),
+            closed=absolute_time(start, closed),
             status=unpack_int(status),
             grpc_status=unpack_int(grpc_status),
             error_code=unpack_int(error_code),
@@ -313,9 +313,9 @@ class RowDecoder:
             self._idents[context],
             self._words[tenant],
             state,
-            tuple((start + at, entered) for at, entered in _decode_pairs(states)),
-            start + first,
-            start + last,
+            tuple((absolute_time(start, at), entered) for at, entered in _decode_pairs(states)),
+            absolute_time(start, first),
+            absolute_time(start, last),
             unpack_int(generation),
             _decode_pairs(seen),
             tuple(_make_missed(run, start) for run in _decode_runs(missed)),
@@ -333,7 +333,7 @@ class RowDecoder:
         value = Finding(
             self._words[rule],
             Severity(severity),
-            self._session_start(session) + at,
+            absolute_time(self._session_start(session), at),
             unpack_text(summary),
             connection,
             exchange,
@@ -347,10 +347,8 @@ class RowDecoder:
     @check_row("artifact")
     def _make_artifact(self, row: Row, start: int) -> ArtifactState:
         _, _, ident, name, chunks, parts, size, complete, first, last = row
-        name = unpack_text(name)
-        return ArtifactState(
-            self._idents[ident], name, chunks, parts, size, bool(complete), start + first, start + last
-        )
+        times = absolute_time(start, first), absolute_time(start, last)
+        return ArtifactState(self._idents[ident], unpack_text(name), chunks, parts, size, bool(complete), *times)
 
     def _payload_length(self, number: int, size: int, data: bytes, pieces: bool, loaded: bool) -> int:
         """Return the length of the stored payload in bytes."""
@@ -388,14 +386,10 @@ class RowDecoder:
             row = self._db.execute("SELECT started FROM session WHERE id = ?", (session,)).fetchone()
             if row is None or not isinstance(row[0], int):
                 raise RecordingError(f"session {session} of the recording is missing", DAMAGED_HINT)
-            start = self._started[session] = row[0]
+            start = self._started[session] = check_time(row[0])
         return start
 
 
 def _make_missed(run: tuple[Any, ...], start: int) -> MissedGenerations:
     first, last, at, exchange, healed, *rest = run
-    return MissedGenerations(first, last, start + at, exchange, _absolute_time(start, healed), *rest)
-
-
-def _absolute_time(start: int, at: int | None) -> int:
-    return 0 if at is None else start + at
+    return MissedGenerations(first, last, absolute_time(start, at), exchange, absolute_time(start, healed), *rest)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from collections.abc import Iterator
+from itertools import chain
 
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
@@ -17,12 +19,30 @@ def guard_corruption(recording: Recording) -> Iterator[None]:
     """Raise RecordingError if SQLite cannot read the recording, or if invalid values in its tables cause an error in
     the block.
 
-    An error over tables that enforce their types (STRICT) is a mistake of this program and is raised unchanged.
+    An error over tables that enforce their types (STRICT), of which each row can be decoded, is a mistake of this
+    program and is raised unchanged.
     """
     try:
         with translate_errors(recording.path):
             yield
     except ROW_ERRORS as wrong:
         if has_strict_types(recording.db):
+            _check_rows(recording)
             raise
         raise RecordingError(f"the rows of {recording.path} are not valid", DAMAGED_HINT) from wrong
+
+
+def _check_rows(recording: Recording) -> None:
+    """Decode all rows. Raises RecordingError: one of them is not valid, for example because of its time."""
+    rows = chain(
+        recording.read_sessions(),
+        recording.read_connections(),
+        recording.read_exchanges(headers=False),
+        recording.frames_after(0, payloads=False),
+        recording.read_tasks(),
+        recording.read_findings(),
+        recording.read_segments(),
+        recording.read_interruptions(),
+        recording.read_handoffs(),
+    )
+    deque(rows, maxlen=0)

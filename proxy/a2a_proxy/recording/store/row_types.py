@@ -74,6 +74,19 @@ def json_reader(kind: Any) -> Callable[[str | None], Any]:
     return read
 
 
+def check_time(at: int) -> int:
+    """Return `at`, in ns since the epoch. Raises ValueError: it does not fit in the 63 bits of a recording."""
+    if not 0 <= at < 1 << 63:
+        raise ValueError("a time is before 1970 or after 2262")
+    return at
+
+
+def absolute_time(zero: int, at: int | None) -> int:
+    """Return the time of a column that is relative to `zero`, in ns since the epoch; 0 for NULL. Raises ValueError:
+    `check_time`."""
+    return 0 if at is None else check_time(zero + at)
+
+
 @functools.cache
 def declared_types() -> dict[str, tuple[frozenset[type], ...]]:
     """Return the types that the columns of each table may hold, in their order."""

@@ -13,7 +13,7 @@ from a2a_proxy.model.segment import AGENT, CLIENT, Handoff, Interruption, Segmen
 from a2a_proxy.recording.read.rows import HandoffRow, InterruptionRow, SegmentRow, make_key, split_key
 from a2a_proxy.recording.store.codec import Column
 from a2a_proxy.recording.store.intern import Interner
-from a2a_proxy.recording.store.row_types import Row, check_row, json_reader
+from a2a_proxy.recording.store.row_types import Row, absolute_time, check_row, json_reader
 
 TABLES = ("segment", "interruption", "handoff")
 _WIDTHS = {"segment": 22, "interruption": 16, "handoff": 16}
@@ -166,13 +166,13 @@ class SegmentDecoder:
         row_key, agent, task, context, speaker, turn, exchange, seq, exchanges, last_seq, began_at, *rest = row
         start, end, ended, reason, frames, size, outputs, first_output, last_output, gap, extra = rest
         session, number, zero = self._split_row_key(row_key)
-        began_at += zero
-        start += began_at
-        end += start
+        began_at = absolute_time(zero, began_at)
+        start = absolute_time(began_at, start)
+        end = absolute_time(start, end)
         more = _decode_extra(extra) if extra else {}
         for name in _TIMES:
             if name in more:
-                more[name] += end
+                more[name] = absolute_time(end, more[name])
         value = Segment(
             number,
             *self._owner_texts(agent, task, context),
@@ -185,13 +185,13 @@ class SegmentDecoder:
             began_at,
             start,
             end,
-            ended=_absolute_time(end, ended),
+            ended=absolute_time(end, ended),
             reason=self._words[reason],
             frames=frames,
             bytes=size,
             outputs=outputs,
-            first_output=_absolute_time(start, first_output),
-            last_output=0 if last_output is None else end - last_output,
+            first_output=absolute_time(start, first_output),
+            last_output=0 if last_output is None else absolute_time(end, -last_output),
             gap=gap,
             **more,
         )
@@ -210,14 +210,14 @@ class SegmentDecoder:
             segment,
             exchange,
             seq,
-            zero + at,
-            _absolute_time(zero, ended),
+            absolute_time(zero, at),
+            absolute_time(zero, ended),
             self._words[outcome],
             frames,
             size,
-            _absolute_time(zero, last),
+            absolute_time(zero, last),
             wasted,
-            _absolute_time(zero, reaction),
+            absolute_time(zero, reaction),
         )
         return InterruptionRow(row_key, session, value)
 
@@ -238,13 +238,9 @@ class SegmentDecoder:
             to_exchange,
             exchange,
             seq,
-            zero + at,
-            _absolute_time(zero, ended),
-            _absolute_time(zero, first_output),
+            absolute_time(zero, at),
+            absolute_time(zero, ended),
+            absolute_time(zero, first_output),
             briefing,
         )
         return HandoffRow(row_key, session, value)
-
-
-def _absolute_time(zero: int, at: int | None) -> int:
-    return 0 if at is None else zero + at

@@ -49,7 +49,7 @@ def parse_webhook_url(text: str) -> str:
     elif found.query or "#" in text:
         problem = "has a query or fragment"
     elif has_dot_segments(found.path):
-        problem = "has . or .. in its path, which agents resolve in different ways"
+        problem = "has . or .. or invalid encodings in its path, which agents resolve in different ways"
     if problem:
         raise RouteError(f"--webhook-url {text} {problem}", _URL_HINT)
     if _host_of(text) in _UNSPECIFIED:

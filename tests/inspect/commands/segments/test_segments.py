@@ -219,7 +219,7 @@ def test_chunked_media_are_written_unchanged(tmp_path: Path, chunk: Any) -> None
     assert (told["media_type"], told["filename"], told["size"]) == ("audio/wav", "../../voice.wav", 30_000)
     assert [each["offset"] for each in told["chunks"]] == [0, 9000, 9001]
     (written,) = (tmp_path / "out").iterdir()
-    assert written.name == told["file"]
+    assert (written.name, written.stat().st_mode & 0o777) == (told["file"], 0o600)
     assert written.name.startswith(hashlib.sha256(_SOUND).hexdigest())
     assert written.read_bytes() == _SOUND
     parts = [each for line in found if line["what"] == "segment" for each in line["media"]]

@@ -11,6 +11,7 @@ import msgspec
 from a2a_inspect.commands.segments.conversation_tree import ConversationTree, SessionConversations
 from a2a_proxy.cli.errors import UserError
 from a2a_proxy.present import text
+from a2a_proxy.private_files import open_private
 from a2a_proxy.protocol.segments.content import Media
 
 _EXTENSIONS = {"audio/wav": ".wav", "audio/wave": ".wav", "audio/webm": ".webm", "audio/pcm": ".pcm"}
@@ -70,7 +71,8 @@ def write_media(folder: Path, objects: list[MediaObject]) -> list[dict[str, obje
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for each in objects:
-            (folder / each.name).write_bytes(each.data)
+            with open(folder / each.name, "wb", opener=open_private) as file:
+                file.write(each.data)
     except OSError as wrong:
         raise UserError(f"cannot write to {folder}: {wrong.strerror}", "name another folder") from wrong
     return [
