@@ -191,11 +191,11 @@ class _RedactedSource:
         assert found is not None
         return self._redactor.redact_exchange(found.snapshot())
 
-    def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Return the exchange's binding, operation and start time (ns)."""
+    def call_of(self, number: int) -> tuple[Binding, str, int, str]:
+        """Return the exchange's binding, operation, start time (ns) and agent."""
         found = self.connection.conversation.find_exchange(number)
         assert found is not None
-        return found.binding, found.operation, found.started
+        return found.binding, found.operation, found.started, self._redactor.redact_text(found.agent)
 
     def closed_at(self, number: int) -> int:
         """Return the time the exchange closed, ns; 0 while it is open."""
