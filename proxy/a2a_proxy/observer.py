@@ -605,9 +605,10 @@ class Observer:
         self.tasks.load(tasks)
         self._rules.load(tasks)
 
-    def learn_card(self, agent: str, card: object) -> None:
-        """Add the contents of a card of `agent` (decoded JSON) that the recording has from an earlier run."""
-        self._session_context.learn_card(agent, card)
+    def learn_card(self, agent: str, card: object, upstream: str, place: str | None) -> None:
+        """Add the contents of a card of `agent` (decoded JSON) that the recording has from an earlier run; arguments as
+        of `SessionContext.learn_card`."""
+        self._session_context.learn_card(agent, card, upstream, place)
         if isinstance(card, dict):
             self._redactor.learn_card(card)
 

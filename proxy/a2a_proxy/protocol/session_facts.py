@@ -184,16 +184,17 @@ class SessionContext(AgentFacts):
                 agent = self._places.get(where, {}).get(path, "")
                 agent = agent if agent not in self._cards or self._cards[agent].name == facts.name else ""
         base = place if names else next((path for where, path in places if where == address), "")
-        agent = agent or f"{upstream.rstrip('/')}{base}"
-        self._claim_place(address, place, agent)
-        return agent
+        return agent or f"{upstream.rstrip('/')}{base}"
 
-    def learn_card(self, agent: str, card: object, upstream: str = "") -> CardFacts:
+    def learn_card(self, agent: str, card: object, upstream: str = "", place: str | None = None) -> CardFacts:
         """Store the facts of an agent card (decoded JSON) of `agent`, which all of its interfaces reach, and return
-        them. Behind a gateway at `upstream` the interfaces have public names, but often the same paths."""
-        facts = super().learn_card(agent, card)
-        for address, path in _places_of(address_of(upstream), facts):
-            self._claim_place(address, path, agent)
+        them. Behind a gateway at `upstream` the interfaces have public names, but often the same paths. `place`: where
+        the card was fetched, if not by a call."""
+        address, facts = address_of(upstream), super().learn_card(agent, card)
+        if place is not None:
+            self._claim_place(address, place[:_MAX_BASE_PATH], agent)
+        for where, path in _places_of(address, facts):
+            self._claim_place(where, path, agent)
         return facts
 
     # --- push notifications -----------------------------------------------------------------------------------------

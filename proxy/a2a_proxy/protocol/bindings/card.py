@@ -35,7 +35,7 @@ def name_exchange(call: ExchangeDecoder) -> None:
     """Set the exchange's operation and agent, and the dialect if the path determines it."""
     extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_CARD_PATH_0_2)
     call.exchange.operation = "GetExtendedAgentCard" if extended else "GetAgentCard"
-    call.exchange.agent = call.link.shared.find_agent(call.link.facts.upstream, _place_of(call.exchange.target)[0])
+    call.exchange.agent = call.link.shared.find_agent(call.link.facts.upstream, place_of_card(call.exchange.target)[0])
     if extended:
         call.exchange.dialect = Dialect.V0_2
 
@@ -57,20 +57,22 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:
     """Store the card for later calls, and set the agent and the dialect that it shows."""
-    shared, exchange = call.link.shared, call.exchange
+    shared, exchange, upstream = call.link.shared, call.exchange, call.link.facts.upstream
     if exchange.binding is Binding.CARD:
-        place, names = _place_of(exchange.target)
-        exchange.agent = shared.agent_of_card(call.link.facts.upstream, place, card, names=names)
-    facts = shared.learn_card(exchange.agent, card, call.link.facts.upstream)
+        place, names = place_of_card(exchange.target)
+        exchange.agent = shared.agent_of_card(upstream, place, card, names=names)
+        facts = shared.learn_card(exchange.agent, card, upstream, place)
+    else:
+        facts = shared.learn_card(exchange.agent, card, upstream)
     if "supportedInterfaces" in card:
         exchange.dialect = Dialect.V1_0
     elif exchange.dialect is Dialect.UNKNOWN:
         exchange.dialect = dialect_of_version(facts.version)
 
 
-def _place_of(target: str) -> tuple[str, bool]:
-    """Return the place of a card, and whether it is the base path of its agent: not if its path is not well-known, or
-    if a query selects the agent."""
+def place_of_card(target: str) -> tuple[str, bool]:
+    """Return the place of a card that is fetched with this request target, and whether it is the base path of its
+    agent: not if its path is not well-known, or if a query selects the agent."""
     path, query = path_of(target), target.partition("?")[2]
     base = next((path.removesuffix(each) for each in _CARD_PATHS if path.endswith(each)), None)
     return f"{path if base is None else base}{query and f'?{query}'}", base is not None and not query
