@@ -159,8 +159,12 @@ class SpanReader:
         """Return the name of the call's agent, as known when the call began; a call for a card may return it."""
         connection = self._find_connection(exchange.connection)
         ended = exchange.operation in CARD_OPERATIONS and exchange.closed
-        card = self._cards.latest_card(exchange.agent, ended or exchange.started)
-        return self._services.find_name(connection, card, exchange.agent)
+        server = self._server_of(exchange)
+        return self._services.find_name(connection, self._cards.latest_card(server, ended or exchange.started), server)
+
+    def _server_of(self, exchange: Exchange) -> str:
+        """Return the agent that is called, or the address of the receiver of a push notification."""
+        return self.upstream_address(exchange) if exchange.binding is Binding.WEBHOOK else exchange.agent
 
     def _make_call_spans(self, row: ExchangeRow, sent_count: int) -> CallSpans:
         said = read_payload_texts(self._recording, row, content=self._shape.content)
@@ -205,8 +209,8 @@ class SpanReader:
         frames = (frame.frame for frame in self._recording.read_frames(row.key, payloads=False))
         findings = self._findings_of_call(row)
         frame = next(frames, None)
-        card = self._cards.latest_card(row.exchange.agent, row.exchange.started)
-        card_url = self._cards.latest_card_url(row.exchange.agent, row.exchange.started)
+        card = self._cards.latest_card(self._server_of(row.exchange), row.exchange.started)
+        card_url = self._cards.latest_card_url(self._server_of(row.exchange), row.exchange.started)
         then = msgspec.structs.replace(facts, card=card, card_url=card_url, content=NO_CONTENT)
         for cut in (SegmentWindow(0, 0, windows[0].begin), *windows):
             passage = CallEvents(progress.state or passage.state, passage.last)
@@ -238,9 +242,9 @@ class SpanReader:
             request=asks,
             context=context,
             parent=parent,
-            card=self._cards.latest_card(exchange.agent, exchange.closed or exchange.started),
+            card=self._cards.latest_card(self._server_of(exchange), exchange.closed or exchange.started),
             service=self._agent_name(exchange),
-            card_url=self._cards.latest_card_url(exchange.agent, exchange.closed or exchange.started),
+            card_url=self._cards.latest_card_url(self._server_of(exchange), exchange.closed or exchange.started),
             fetch=self._cards.card_fetch(row),
             delivery=self._earlier_calls.push_delivery(exchange, task),
             resumed_from=self._earlier_calls.interrupted_stream(exchange, task),
