@@ -82,11 +82,13 @@ def test_two_agents_behind_one_origin(run: tuple[Proxy, str, bool]) -> None:
         spans = SpanReader(recording, session)
         services = {each.agent: spans.service_name(each) for each in exchanges}
         found = {each.exchange.agent for each in recording.find_exchanges("agent:beta")}
+        frames = {each.frame.exchange for each in recording.find_frames("agent:beta")}
 
     assert [each.summary for each in findings if each.severity >= Severity.WARNING] == []
     assert {each.agent for each in exchanges} == tasks == {alpha, beta}
     assert services == {alpha: "alpha", beta: "beta"}
     assert found == {beta}
+    assert frames == {each.id for each in exchanges if each.agent == beta}
     assert ((alpha, beta, "delegation") in handoffs) == asks
     lines = inspect(between.state, "segments", between.recording).splitlines()
     assert {line.rpartition("  agent ")[2] for line in lines if line.lstrip().startswith("task ")} == set(NAMES)
