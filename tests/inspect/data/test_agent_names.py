@@ -17,7 +17,6 @@ from a2a_proxy.recording.write.writer import Writer
 from support_inspect import exchange, frame
 from support_recording import STARTED, facts
 
-
 AGENTS = ("desk:8000", "clerk:8000", "till:8000")
 
 
