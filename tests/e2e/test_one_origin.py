@@ -13,6 +13,7 @@ import pytest
 from a2a_proxy.model.finding import Severity
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.telemetry.span_reader import SpanReader
+from support_mock import Replay
 from support_peers import TWO_AGENTS, agent, require_peers
 from support_proxy import Proxy, inspect, proxy
 
@@ -90,5 +91,9 @@ def test_two_agents_behind_one_origin(run: tuple[Proxy, str, bool]) -> None:
     assert found == {beta}
     assert frames == {each.id for each in exchanges if each.agent == beta}
     assert ((alpha, beta, "delegation") in handoffs) == asks
+    replay = Replay(between.folder / "replay", between.recording)
+    for name in reversed(NAMES):  # the requests are equal
+        assert f"{name} says hello".encode() in Caller(replay.url).send(name, "SendMessage", "hello")
+    assert replay.stop() == 0
     lines = inspect(between.state, "segments", between.recording).splitlines()
     assert {line.rpartition("  agent ")[2] for line in lines if line.lstrip().startswith("task ")} == set(NAMES)
