@@ -15,7 +15,7 @@ from a2a_proxy.model.exchange import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
 _MAX_PLACES = 10_000
-"""Base paths and addresses of agents that are told apart; calls at further ones are calls of the upstream."""
+"""Base paths and addresses with an agent of their own; calls at further ones are calls of the upstream."""
 _MAX_CARD_PLACES = 64
 """Interfaces of one card that are places of its agent."""
 _MAX_BASE_PATH = 256
