@@ -52,6 +52,7 @@ def exchange(number: int, **more: Any) -> Exchange:
         "states": ("submitted", "working", "completed"),
         "requests": 1,
         "events": 2,
+        "agent": "agent:8000",
     }
     return Exchange(**{**values, **more})
 

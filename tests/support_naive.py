@@ -147,9 +147,11 @@ def _shared(match: Match, one: OneFrame | OneExchange, at: int) -> bool:
     if match.field == "rec":
         number = isinstance(match.value, str) and match.value.isdecimal() and match.op is not Op.MATCHES
         return match.value == str(one.session.id) if number else _begins(match, facts.uuid)
-    connection = one.connection
-    first = connection.upstream if match.field == "agent" else connection.client
-    return _text(match, first) or _text(match, connection.peer)
+    connection, call = one.connection, one if isinstance(one, OneExchange) else one.exchange
+    if match.field == "peer":
+        return _text(match, connection.client) or _text(match, connection.peer)
+    named = call is not None and _text(match, call.exchange.agent)
+    return named or _text(match, connection.upstream) or _text(match, connection.peer)
 
 
 def _frame(match: Match, one: OneFrame) -> bool:

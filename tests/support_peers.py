@@ -32,6 +32,8 @@ JS24 = ("js", "node24")
 SDK = {"sdk1", "sdk03", "js"}
 OLD_SDK = {"sdk1.0": "sdk1", "sdk1.1": "sdk1"}
 """Environments of older SDKs, each with the kind whose programs run in it."""
+TWO_AGENTS = {"mounted": "sdk1", "adk_apps": "adk"}
+"""Programs that serve two agents on one port, each with the environment in which it runs."""
 FRAMEWORKS = {"fasta2a", "adk", "a2akit", "agno", "pythona2a", "langgraph", "beeai", "handler", "js03"}
 SOAK = {"phoenix", "mlflow", "traced", "chdb", "spark", *OLD_SDK}
 """Environments that only tests of the mark `soak` need."""
@@ -79,9 +81,10 @@ def command(role: str, kind: str) -> list[str]:
         return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "engines" / f"{kind}_rows.py")]
     if kind == "traced":
         return [str(ENVIRONMENTS / kind / "bin" / "python"), str(PEERS / "traced" / f"{role}.py")]
-    folder = "frameworks" if kind in FRAMEWORKS else "agents" if role == "agent" else "clients"
+    environment = TWO_AGENTS.get(kind, kind)
+    folder = "frameworks" if environment in FRAMEWORKS else "agents" if role == "agent" else "clients"
     program = PEERS / folder / f"{OLD_SDK.get(kind, kind)}_{role}.py"
-    return [str(ENVIRONMENTS / kind / "bin" / "python"), str(program)]
+    return [str(ENVIRONMENTS / environment / "bin" / "python"), str(program)]
 
 
 @dataclass(frozen=True)

@@ -187,6 +187,7 @@ def exchanges(draw: st.DrawFn, number: int) -> Exchange:
         generation=draw(ints),
         sent_traceparent=draw(texts),
         card_signatures=draw(st.lists(card_signatures, max_size=2).map(tuple)),
+        agent=draw(texts),
     )
 
 

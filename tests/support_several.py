@@ -29,16 +29,17 @@ def begin(path: Path, number: int) -> Writer:
 def call(writer: Writer, session: int, number: int, second: int, **more: Any) -> None:
     """Write exchange `number`, `second` seconds after the start of both recordings, with its frames and task."""
     shift = (second - number) * 1000 * MS
-    values: dict[str, Any] = {"task_id": TASK, "context_id": "ctx", **more}
+    agent = f"agent-{session}:8000"
+    values: dict[str, Any] = {"task_id": TASK, "context_id": "ctx", "agent": agent, **more}
     moments = ("started", "request_ended", "response_started", "first_event", "last_event", "closed")
     plain = exchange(number)
     moved = exchange(number, **{**{name: getattr(plain, name) + shift for name in moments}, **values})
     told = f"Question {session}.{number}"
     frames = [moved_frame(frame, shift) for frame in (request(number, told), status(number, 1, "Thinking"))]
-    line = Connection(1, "127.0.0.1:5000", f"127.0.0.1:900{session}", f"agent-{session}:8000", STARTED, kind="http/1.1")
+    line = Connection(1, "127.0.0.1:5000", f"127.0.0.1:900{session}", agent, STARTED, kind="http/1.1")
     at = STARTED + second * 1000 * MS
     task = Task(
-        f"agent-{session}:8000",
+        agent,
         values["task_id"],
         "ctx",
         state=2,

@@ -208,11 +208,11 @@ class _RedactedSource:
         assert found is not None
         return self._redactor.redact_exchange(found.snapshot())
 
-    def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Return the exchange's binding, operation and start time (ns)."""
+    def call_of(self, number: int) -> tuple[Binding, str, int, str]:
+        """Return the exchange's binding, operation, start time (ns) and agent."""
         found = self.connection.conversation.find_exchange(number)
         assert found is not None
-        return found.binding, found.operation, found.started
+        return found.binding, found.operation, found.started, self._redactor.redact_text(found.agent)
 
     def closed_at(self, number: int) -> int:
         """Return the time the exchange closed, ns; 0 while it is open."""
@@ -638,9 +638,10 @@ class Observer:
         self.tasks.load(tasks)
         self._rules.load(tasks)
 
-    def learn_card(self, agent: str, card: object) -> None:
-        """Add the contents of a card of `agent` (decoded JSON) that the recording has from an earlier run."""
-        self._session_context.learn_card(agent, card)
+    def learn_card(self, agent: str, card: object, upstream: str, place: str | None) -> None:
+        """Add the contents of a card of `agent` (decoded JSON) that the recording has from an earlier run; arguments as
+        of `SessionContext.learn_card`."""
+        self._session_context.learn_card(agent, card, upstream, place)
         if isinstance(card, dict):
             self._redactor.learn_card(card)
 

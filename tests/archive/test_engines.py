@@ -60,7 +60,7 @@ def recorded(path: Path, number: int, agent: str, times: list[int]) -> None:
     calls, frames, found = [], [], []
     for call, at in enumerate(times, 1):
         task = f"task-{number}-{call}"
-        calls.append(exchange(call, started=at, closed=at + 1, task_id=task))
+        calls.append(exchange(call, started=at, closed=at + 1, task_id=task, agent=agent))
         frames.append(msgspec.structs.replace(request(call, f"caf\u00e9 {call}"), began=at, at=at + call, task_id=task))
         if call < len(times):
             found.append(Finding("A2A-GEN-001", Severity.ERROR, at, "4 after 2", 1, call, 0, task))

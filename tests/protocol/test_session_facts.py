@@ -21,7 +21,7 @@ def test_survives_a_restart() -> None:
     assert again.get_dialect("agent:8000") is Dialect.V0_1
     assert again.get_card("agent:8000") == shared.get_card("agent:8000")
     assert again.is_push_url("hook", "/1")
-    assert again.agent_of("http://other:1") == "agent:8000"
+    assert again.agent_at("other:1", "/x") == "agent:8000"
 
 
 def test_receivers_of_notifications_are_reported_once() -> None:

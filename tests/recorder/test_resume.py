@@ -101,6 +101,27 @@ def test_an_unreadable_snapshot_makes_open_connections_opaque(bench: Make, damag
     assert {task[1] for task in stored["tasks"]} == {"t", "t-1", "t-3"}
 
 
+def test_an_unreadable_snapshot_keeps_the_places_of_agents(bench: Make) -> None:
+    """A recorder that has lost its decoders reads the cards of the recording: a call belongs to the same agent."""
+    one = bench(limits=TINY)
+    one.start()
+    card = {"name": "a", "skills": [], "supportedInterfaces": [{"url": "http://agent:8000/rpc"}]}
+    fetch = Http().request("GET /a2a/x/.well-known/agent-card.json").answer(card)
+    written(one, [*scripted(fetch, 1), *scripted(streaming("t-1", chunks=30), 2)])
+    one.keeper.kill()
+    assert one.keeper.drain_journal(SECONDS)
+    for snapshot in one.folder.path.glob("snapshot-*"):
+        snapshot.unlink()
+    one.keeper = RecorderKeeper(one.folder.path, one.heard.append, pauses=(0.01,))
+    assert isinstance(one.keeper.start(SECONDS), RecorderReady)
+    one.journal.set_wake_fd(one.keeper.wake_write)
+    one.write(scripted(Http().call("GetTask", {"id": "t-1"}, path="/a2a/x/more").result({"id": "t-1"}), 3))
+    one.end()
+    one.finish()
+
+    assert [exchange.agent for exchange in contents(one.recording)["exchanges"]] == ["agent:8000/a2a/x"] * 3
+
+
 def test_a_recording_deleted_early_is_written_again_from_the_journal(bench: Make) -> None:
     """Before the first rotation nothing is missing; the console reports it once."""
     chunks = interleaved(scripted(streaming("t-1", chunks=20), 1), scripted(streaming("t-2", chunks=20), 2))

@@ -185,8 +185,8 @@ def test_a_hand_off_without_a_task_links_to_the_only_open_call(
     """If two calls of the agent are open, neither is linked."""
     made = writer(tmp_path / "r.a2a.db")
     connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2)]
-    asking = exchange(2, closed=0, how="", operation="SendMessage", task_id="", context_id="c")
-    other = [exchange(1, closed=0, how="", task_id="", **others)] if others else []
+    asking = exchange(2, closed=0, how="", operation="SendMessage", task_id="", context_id="c", agent="agent1:80")
+    other = [exchange(1, closed=0, how="", task_id="", agent="agent1:80", **others)] if others else []
     asked = exchange(3, connection=2)
     handed = Handoff(1, "delegation", "context", "agent1:80", "", "c", 0, "agent2:80", "", 3, 3, 0, asked.started)
     made.write([], changes=Changes(connections, [*other, asking, asked], [], handoffs=[handed]))
@@ -206,7 +206,7 @@ def three_agents(path: Path) -> Path:
     tasks, exchanges, handoffs = [], [], []
     connections = [Connection(n, f"127.0.0.1:500{n}", f":900{n}", f"agent{n}:80", STARTED) for n in (1, 2, 3)]
     for number in (1, 2, 3):
-        exchanges.append(exchange(number, connection=number, task_id=f"task-{number}"))
+        exchanges.append(exchange(number, connection=number, task_id=f"task-{number}", agent=f"agent{number}:80"))
         tasks.append(Task(f"agent{number}:80", f"task-{number}", exchanges=(number,)))
         metadata = {"traceparent": TRACEPARENT} if number == 1 else {}
         params = {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "hi"}], "metadata": metadata}}

@@ -232,7 +232,8 @@ def test_agents_behind_one_forward_proxy_have_their_own_cards(tmp_path: Path) ->
     other = msgspec.structs.replace(RECEIVER, listen=CONNECTION.listen, upstream="clerk:8000")
     made = writer(tmp_path / "r.a2a.db")
     call, said = card(1)
-    made.write([said], changes=Changes([CONNECTION, other], [call, exchange(2, connection=2), exchange(3)], []))
+    calls = [call, exchange(2, connection=2, agent="clerk:8000"), exchange(3)]
+    made.write([said], changes=Changes([CONNECTION, other], calls, []))
     made.finish(STARTED + 10**12)
     assert [each.service for each in exported(tmp_path / "r.a2a.db")] == ["Desk", "clerk:8000", "Desk"]
 
@@ -248,7 +249,8 @@ def test_the_users_name_is_kept_with_the_recording(tmp_path: Path) -> None:
     facts_of_two = facts(listens=("127.0.0.1:9000", "127.0.0.1:9001"), upstreams=("a", "b"), names=("desk", ""))
     made = Writer(tmp_path / "r.a2a.db", facts_of_two)
     call, said = card(1)
-    made.write([said], changes=Changes([CONNECTION, RECEIVER], [call, exchange(2, connection=2)], []))
+    calls = [call, exchange(2, connection=2, agent="client:9000")]
+    made.write([said], changes=Changes([CONNECTION, RECEIVER], calls, []))
     made.finish(STARTED + 10**12)
     steps = exported(tmp_path / "r.a2a.db")
     assert [each.service for each in steps] == ["desk", "client:9000"]

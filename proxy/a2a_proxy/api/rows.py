@@ -34,7 +34,7 @@ class RecordingFile:
         self.member = member
         self.reader = member.recording
         self._exchanges: dict[int, Exchange | None] = {}
-        self._agents: dict[int, tuple[str, str]] = {}
+        self._clients: dict[int, str] = {}
 
     @property
     def path(self) -> str:
@@ -59,17 +59,17 @@ class RecordingFile:
             self._exchanges[number] = self.exchange(found) if found is not None else None
         return self._exchanges[number]
 
-    def peer_addresses(self, row: ExchangeRow) -> tuple[str, str]:
-        """Return the addresses of the client and the agent; empty if the connection is unknown."""
+    def client_address(self, row: ExchangeRow) -> str:
+        """Return the address of the client; empty if the connection is unknown."""
         number = make_key(row.session, row.exchange.connection)
-        if number not in self._agents:
+        if number not in self._clients:
             found = self.reader.read_connection(number)
             if found is None:
-                return "", ""
-            if len(self._agents) >= _MAX_CACHED_EXCHANGES:
-                self._agents.clear()
-            self._agents[number] = found.connection.client, found.connection.upstream
-        return self._agents[number]
+                return ""
+            if len(self._clients) >= _MAX_CACHED_EXCHANGES:
+                self._clients.clear()
+            self._clients[number] = found.connection.client
+        return self._clients[number]
 
     def exchanges_numbered(self, session: int, numbers: tuple[int, ...]) -> Iterator[Exchange]:
         """Yield the exchanges of a session with these numbers that the file contains."""
@@ -138,13 +138,13 @@ class Exchange(OfSession[ExchangeRow]):
 
     @property
     def agent(self) -> str:
-        """Address of the agent, as the proxy's command line names it."""
-        return self._file.peer_addresses(self._row)[1]
+        """Address of the agent, as the proxy's command line names it, and its base path."""
+        return self.facts.agent
 
     @property
     def client(self) -> str:
         """Address of the client."""
-        return self._file.peer_addresses(self._row)[0]
+        return self._file.client_address(self._row)
 
     @property
     def outcome(self) -> str:

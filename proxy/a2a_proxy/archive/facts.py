@@ -38,7 +38,7 @@ class FactsTable:
         line = json_objects.write_connection(value, self._start)
         return self._make_row("connection", value.id, value.opened, line, ended=value.closed, agent=value.upstream)
 
-    def exchange_row(self, value: Exchange, agent: str) -> Fact:
+    def exchange_row(self, value: Exchange) -> Fact:
         """Return the row of an exchange."""
         return self._make_row(
             "exchange",
@@ -46,7 +46,7 @@ class FactsTable:
             value.started,
             json_objects.write_exchange(value, self._start),
             ended=value.closed,
-            agent=agent,
+            agent=value.agent,
             exchange=value.id,
             task_id=value.task_id,
             context_id=value.context_id,

@@ -92,7 +92,9 @@ class FrameContexts:
 
     def _make_context(self, session: int, connection: int, exchange: int) -> FrameContext:
         call = self._find_call(make_key(session, exchange)) if exchange else None
-        agent = self._agent_of_connection(make_key(session, connection))
+        agent = (
+            column_value(call.agent) if call is not None else self._agent_of_connection(make_key(session, connection))
+        )
         return FrameContext(self._sessions[session], call_cells(call) if call is not None else {}, agent)
 
     def _find_call(self, number: int) -> Exchange | None:

@@ -208,10 +208,9 @@ class _SegmentRows:
         yield make.session_row(self.range.line, self._session.ended)
         for channel in self._channels:
             yield make.connection_row(channel)
-        of_call = {}
         for call in self.calls:
-            of_call[call.id] = self._agents.get(call.connection, "")
-            yield make.exchange_row(call, of_call[call.id])
+            yield make.exchange_row(call)
+        of_call = {call.id: call.agent for call in self.calls}
         for number in self._changed_tasks():
             row = self._recording.task_row(number)
             if row is not None:

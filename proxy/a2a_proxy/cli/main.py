@@ -554,7 +554,9 @@ def renew() -> None:
     help='Inject a fault: "drop #3.4", "stall 30s before #3.6" and more.',
 )
 @click.option("--session", type=int, metavar="N", help="Serve only this session of the recording.")
-@click.option("--agent", default="", metavar="HOST:PORT", help="Serve only this agent of several.")
+@click.option(
+    "--agent", default="", metavar="HOST:PORT", help="Serve only this agent of several: its address and base path."
+)
 @click.option("--allow-incomplete", is_flag=True, help="Serve calls that were not captured to their end, up to there.")
 @click.option("--allow-redacted", is_flag=True, help="Serve calls that send labels in place of redacted credentials.")
 @click.option("--keep-card", is_flag=True, help="Serve the agent card as recorded, URLs included.")

@@ -179,6 +179,9 @@ class Exchange(msgspec.Struct, frozen=True):
     and the parent id that of the proxy's own span. Empty if the field was passed unchanged."""
     card_signatures: tuple[CardSignature, ...] = ()
     """The signatures of the card that the agent sent, as verified before redaction."""
+    agent: str = ""
+    """The agent that is called: its upstream as the user wrote it and its base path (`127.0.0.1:8000/a2a/alpha`); the
+    command line of a stdio agent. One agent with several interfaces has the first of its names."""
 
     @property
     def trace_context(self) -> str:

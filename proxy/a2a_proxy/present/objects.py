@@ -44,6 +44,7 @@ def exchange_object(exchange: Exchange) -> dict[str, object]:
         "first_event_ns": max(exchange.first_event - zero, 0) if exchange.first_event else None,
         "duration_ns": max(exchange.closed - zero, 0) if exchange.closed else None,
         "connection": exchange.connection,
+        "agent": exchange.agent,
         "sent_traceparent": exchange.sent_traceparent or None,
         "card_signatures": [
             {**msgspec.to_builtins(each), "verdict": each.verdict.value, "words": each.describe()}

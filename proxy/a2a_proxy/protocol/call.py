@@ -27,7 +27,7 @@ from a2a_proxy.protocol.exchange import (
     life_of_ends,
 )
 from a2a_proxy.protocol.rest_path import RestMatch
-from a2a_proxy.protocol.session_facts import SessionContext
+from a2a_proxy.protocol.session_facts import SessionContext, path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY, STATE_LABELS, Summary
 
 Out = list[Frame | Finding]
@@ -105,6 +105,12 @@ class ExchangeDecoder:
         if not self.exchange.closed:
             self.exchange.close(at, how)
             self.link.closed.append(self.exchange)
+
+    def set_agent(self, base: str) -> None:
+        """Set the agent that an A2A call reaches at this base path. The client of a delivery is the agent already."""
+        facts = self.link.facts
+        if not facts.deliverer:
+            self.exchange.agent = self.link.shared.agent_at(facts.upstream, base)
 
     def mark_changed(self) -> None:
         """Mark the exchange as changed."""
@@ -371,7 +377,7 @@ def unread_finding(
 
 def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
     """Return a new exchange for a request head."""
-    headers = event.headers
+    headers, target = event.headers, event.target.decode("latin-1")
     traceparent, version, extensions = _read_call_fields(headers)
     exchange = ExchangeState(
         id=link.shared.next_exchange(),
@@ -380,7 +386,7 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
         binding=Binding.OTHER,
         started=event.began,
         method=event.method.decode("latin-1"),
-        target=event.target.decode("latin-1"),
+        target=target,
         authority=event.authority.decode("latin-1"),
         http_version=event.version,
         request_headers=headers,
@@ -388,7 +394,7 @@ def open_exchange(link: ConnectionLink, event: Head) -> ExchangeState:
         version_header=version,
         extensions=extensions,
         ours=link.ours,
-        agent=link.shared.agent_of(link.facts.deliverer or link.facts.upstream),
+        agent=link.shared.find_agent(link.facts.deliverer or link.facts.upstream, path_of(target)),
         client=link.facts.client.rpartition(":")[0],
     )
     exchange.bytes_to_agent = event.end - event.start

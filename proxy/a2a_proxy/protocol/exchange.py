@@ -151,6 +151,7 @@ class ExchangeState:
     generation: int = 0
     sent_traceparent: str = ""
     card_signatures: tuple[CardSignature, ...] = ()
+    agent: str = ""
 
     seq: int = 0
     """Number of frames so far: the position of the next frame."""
@@ -158,8 +159,6 @@ class ExchangeState:
     """The last state seen, 0 before the first."""
     response_ended: int = 0
     """Time at which the response was complete, ns; 0 before that."""
-    agent: str = ""
-    """Agent that owns the tasks: the upstream, or the upstream whose card also lists this address (Q-25)."""
     client: str = ""
     """Host of the client without its port, because streams and polls of one client use several connections."""
     ends_by_fault: bool = False

@@ -1,4 +1,4 @@
-"""Facts that the connections of a session share: exchange numbers, agent cards, dialects, push URLs.
+"""Facts that the connections of a session share: exchange numbers, agents, their cards and dialects, push URLs.
 
 Deterministic: exchanges are numbered in wire order, so the same bytes get the same numbers again.
 """
@@ -14,6 +14,11 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
+_MAX_PLACES = 10_000
+"""Base paths and addresses with an agent of their own; calls at further ones are calls of the upstream."""
+_MAX_CARD_PLACES = 64
+"""Interfaces of one card that are places of its agent."""
+_MAX_BASE_PATH = 256
 _MAX_RECEIVERS = 20
 """Receivers of push notifications that are reported."""
 
@@ -44,45 +49,18 @@ class CardFacts(msgspec.Struct, frozen=True):
     interfaces: tuple[Interface, ...] = ()
 
 
-class SessionContext:
-    """Shared facts of one session."""
+class AgentFacts:
+    """What cards and calls have shown of the agents of a session, by the name of the agent (`Exchange.agent`)."""
 
-    def __init__(self, live: LiveMode = "auto") -> None:
-        self.live: LiveMode = live
-        """Payload of SendLiveMessage: the user's choice, or `auto` to detect it from the bytes."""
-        self._last_exchange = 0
+    def __init__(self) -> None:
         self._cards: dict[str, CardFacts] = {}
         self._dialects: dict[str, Dialect] = {}
-        self._push_urls: dict[str, None] = {}
-        self._receivers: dict[str, None] = {}
-        self._new_receivers: list[str] = []
-        self._groups: dict[str, str] = {}
-        """Address -> the upstream whose card has it."""
 
-    def next_exchange(self) -> int:
-        """Return the number of a new exchange, from 1."""
-        self._last_exchange += 1
-        return self._last_exchange
-
-    def skip_exchanges_to(self, number: int) -> None:
-        """Continue numbering after `number`, because earlier exchanges are already known."""
-        self._last_exchange = max(self._last_exchange, number)
-
-    def learn_card(self, agent: str, card: object) -> None:
-        """Store the facts of an agent card (decoded JSON) of `agent`."""
-        if not isinstance(card, dict):
-            return
-        facts = self._cards[agent] = card_facts(card)
-        group = self.agent_of(agent)
-        for interface in facts.interfaces:
-            place = address_of(interface.url)
-            if place and len(self._groups) < _MAX_PUSH_URLS:
-                self._groups.setdefault(place, group)
-
-    def agent_of(self, upstream: str) -> str:
-        """Return the agent behind an upstream: all interfaces of a card are one agent, named by the card's own
-        upstream."""
-        return self._groups.get(address_of(upstream), upstream)
+    def learn_card(self, agent: str, card: object) -> CardFacts:
+        """Store the facts of an agent card (decoded JSON) of `agent`, and return them."""
+        if isinstance(card, dict):
+            self._cards[agent] = card_facts(card)
+        return self.get_card(agent)
 
     def get_card(self, agent: str) -> CardFacts:
         """Return the facts of this agent's card, or empty facts if none was seen."""
@@ -96,6 +74,130 @@ class SessionContext:
     def get_dialect(self, agent: str) -> Dialect:
         """Return the dialect last spoken with this agent, UNKNOWN before the first call."""
         return self._dialects.get(agent, Dialect.UNKNOWN)
+
+    def tenant_of(self, agent: str, prefix: str) -> str:
+        """Return the tenant in a REST prefix: the only segment after an interface's path (Q-33), or an empty string."""
+        paths = {interface.path for interface in self.get_card(agent).interfaces}
+        for path in sorted(paths, key=len, reverse=True):
+            rest = prefix[len(path) :].strip("/") if prefix.startswith(path) else ""
+            if rest and "/" not in rest and prefix.rstrip("/") not in paths:
+                return rest
+        return ""
+
+    def save(self) -> dict[str, Any]:
+        """Return the state as plain values for msgpack."""
+        return {
+            "cards": {agent: msgspec.to_builtins(card) for agent, card in self._cards.items()},
+            "dialects": {agent: str(dialect) for agent, dialect in self._dialects.items()},
+        }
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore the state that `save` returned."""
+        self._cards = msgspec.convert(state["cards"], dict[str, CardFacts])
+        self._dialects = msgspec.convert(state["dialects"], dict[str, Dialect])
+
+
+class SessionContext(AgentFacts):
+    """Shared facts of one session. It decides which agent is called, by the place of a call."""
+
+    def __init__(self, live: LiveMode = "auto") -> None:
+        super().__init__()
+        self.live: LiveMode = live
+        """Payload of SendLiveMessage: the user's choice, or `auto` to detect it from the bytes."""
+        self._last_exchange = 0
+        self._push_urls: dict[str, None] = {}
+        self._receivers: dict[str, None] = {}
+        self._new_receivers: list[str] = []
+        self._places: dict[str, dict[str, str]] = {}
+        """Address -> base path -> agent. A card is at a base path too, with its query if it was fetched with one."""
+        self._place_count = 0
+
+    def next_exchange(self) -> int:
+        """Return the number of a new exchange, from 1."""
+        self._last_exchange += 1
+        return self._last_exchange
+
+    def skip_exchanges_to(self, number: int) -> None:
+        """Continue numbering after `number`, because earlier exchanges are already known."""
+        self._last_exchange = max(self._last_exchange, number)
+
+    # --- agents ---------------------------------------------------------------------------------------------------
+
+    def agent_at(self, upstream: str, path: str) -> str:
+        """Return the agent that an A2A call at this base path of an upstream reaches: that of `find_agent`, else one
+        that is named by the place, now and later."""
+        address, path = address_of(upstream), path[:_MAX_BASE_PATH]
+        agent = self._agent_above(address, path) or ("" if path else self._only_agent(address))
+        if not agent:
+            path = path.removesuffix("/v1")  # of the REST binding before 1.0
+            agent = self._places.get(address, {}).get(path, "") or f"{upstream.rstrip('/')}{path}"
+            agent = agent if self._claim_place(address, path, agent) else upstream
+        return agent
+
+    def find_agent(self, upstream: str, path: str) -> str:
+        """Return the agent at this path of an upstream: that whose card has the longest base path above it, else the
+        only one of the origin, else the upstream."""
+        address = address_of(upstream)
+        return self._agent_above(address, path[:_MAX_BASE_PATH]) or self._only_agent(address) or upstream
+
+    def _agent_above(self, address: str, path: str) -> str:
+        """Return the agent at this path, or that whose card has the longest base path above it; empty if there is
+        none."""
+        places = self._places.get(address, {})
+        agent, above = places.get(path, ""), path
+        while not agent and above:
+            above = above.rpartition("/")[0]
+            agent = places.get(above, "")
+            agent = agent if agent in self._cards else ""
+        return agent
+
+    def _only_agent(self, address: str) -> str:
+        """Return the agent that has all known places of an origin; empty if there is none."""
+        agents = iter(self._places.get(address, {}).values())
+        first = next(agents, "")
+        return first if all(each == first for each in agents) else ""
+
+    def _claim_place(self, address: str, path: str, agent: str) -> bool:
+        """Make a place that of `agent`, unless it is that of an agent whose card is known; return whether it is known
+        now."""
+        places = self._places.setdefault(address, {})
+        if path not in places:
+            if self._place_count >= _MAX_PLACES:
+                return False
+            self._place_count += 1
+        if places.get(path) not in self._cards:
+            places[path] = agent
+        return True
+
+    def agent_of_card(self, upstream: str, place: str, card: dict[str, Any], *, names: bool = True) -> str:
+        """Return the agent of a card that was fetched at this place of an upstream. `names`: whether the place is its
+        base path; otherwise an interface names it.
+
+        The first name of one of its places wins, so that an agent with several ports and bindings is one. Another agent
+        that has claimed the URL of an interface is not it, if its card has another name.
+        """
+        address, facts = address_of(upstream), card_facts(card)
+        places, place = _places_of(address, facts), place[:_MAX_BASE_PATH]
+        agent = self._places.get(address, {}).get(place, "")
+        for where, path in places:
+            if not agent:
+                agent = self._places.get(where, {}).get(path, "")
+                agent = agent if agent not in self._cards or self._cards[agent].name == facts.name else ""
+        base = place if names else next((path for where, path in places if where == address), "")
+        return agent or f"{upstream.rstrip('/')}{base}"
+
+    def learn_card(self, agent: str, card: object, upstream: str = "", place: str | None = None) -> CardFacts:
+        """Store the facts of an agent card (decoded JSON) of `agent`, which all of its interfaces reach, and return
+        them. Behind a gateway at `upstream` the interfaces have public names, but often the same paths. `place`: where
+        the card was fetched, if not by a call."""
+        address, facts = address_of(upstream), super().learn_card(agent, card)
+        if place is not None:
+            self._claim_place(address, place[:_MAX_BASE_PATH], agent)
+        for where, path in _places_of(address, facts):
+            self._claim_place(where, path, agent)
+        return facts
+
+    # --- push notifications -----------------------------------------------------------------------------------------
 
     def learn_push_url(self, url: str) -> None:
         """Store a URL from a push configuration."""
@@ -121,23 +223,13 @@ class SessionContext:
             for candidate in ([target] if absolute else [f"http://{authority}{target}", f"https://{authority}{target}"])
         )
 
-    def tenant_of(self, agent: str, prefix: str) -> str:
-        """Return the tenant in a REST prefix: the only segment after an interface's path (Q-33), or an empty string."""
-        paths = {interface.path for interface in self.get_card(agent).interfaces}
-        for path in sorted(paths, key=len, reverse=True):
-            rest = prefix[len(path) :].strip("/") if prefix.startswith(path) else ""
-            if rest and "/" not in rest and prefix.rstrip("/") not in paths:
-                return rest
-        return ""
-
-    def save(self) -> dict[str, object]:
+    def save(self) -> dict[str, Any]:
         """Return the state as plain values for msgpack."""
         return {
+            **super().save(),
             "live": self.live,
             "last_exchange": self._last_exchange,
-            "cards": {agent: msgspec.to_builtins(card) for agent, card in self._cards.items()},
-            "dialects": {agent: str(dialect) for agent, dialect in self._dialects.items()},
-            "groups": dict(self._groups),
+            "places": self._places,
             "push_urls": list(self._push_urls),
         }
 
@@ -145,10 +237,10 @@ class SessionContext:
     def restore(cls, state: dict[str, Any]) -> SessionContext:
         """Return the context of a state that `save` returned."""
         shared = cls(state["live"])
+        shared.load(state)
         shared._last_exchange = state["last_exchange"]
-        shared._cards = msgspec.convert(state["cards"], dict[str, CardFacts])
-        shared._dialects = {agent: Dialect(value) for agent, value in state["dialects"].items()}
-        shared._groups = dict(state["groups"])
+        shared._places = state["places"]
+        shared._place_count = sum(map(len, shared._places.values()))
         shared._push_urls = dict.fromkeys(state["push_urls"])
         shared._receivers = dict.fromkeys(list(filter(None, map(origin_of, shared._push_urls)))[:_MAX_RECEIVERS])
         return shared
@@ -169,6 +261,23 @@ def address_of(url: str) -> str:
     if not host:
         return ""
     return f"{'localhost' if host in _LOCAL_HOSTS else host}:{port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def path_of(target: str) -> str:
+    """Return the path of a request target, in origin or absolute form, without query and closing slash."""
+    path = target.partition("?")[0]
+    return (f"/{path.partition('://')[2].partition('/')[2]}" if "://" in path else path).rstrip("/")
+
+
+def _places_of(upstream: str, facts: CardFacts) -> list[tuple[str, str]]:
+    """Return address and base path of the interfaces of a card, and the same paths at the address of the upstream."""
+    places: dict[tuple[str, str], None] = {}
+    for interface in facts.interfaces[:_MAX_CARD_PLACES]:
+        path = interface.path[:_MAX_BASE_PATH]
+        places[address_of(interface.url), path] = None
+        if path:
+            places[upstream, path] = None
+    return [each for each in places if each[0]]
 
 
 def origin_of(url: str) -> str:

@@ -12,11 +12,12 @@ import msgspec
 
 from a2a_proxy.capture.record_format import START_POSITION, Position
 from a2a_proxy.cards.verify import CardVerifier
-from a2a_proxy.model.exchange import Connection, Exchange, LiveMode
+from a2a_proxy.model.exchange import Binding, Connection, Exchange, LiveMode
 from a2a_proxy.model.finding import Finding, Severity
 from a2a_proxy.model.frame import EventKind
 from a2a_proxy.model.observation import Changes, Observation
 from a2a_proxy.observer import DECODERS_LOST, Observer
+from a2a_proxy.protocol.bindings.card import place_of_card
 from a2a_proxy.protocol.completeness import find_gaps
 from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.operations import CARD_OPERATIONS
@@ -158,7 +159,10 @@ def _read_stored_facts(stored: Recording, session: int, observer: Observer) -> _
             for frame in (found.frame for found in stored.read_frames(each.key)):
                 if frame.event is EventKind.CARD:
                     observer.learn_card(
-                        upstreams.get(exchange.connection, ""), decode_payload(frame.payload, frame.schema)
+                        exchange.agent,
+                        decode_payload(frame.payload, frame.schema),
+                        upstreams.get(exchange.connection, ""),
+                        place_of_card(exchange.target)[0] if exchange.binding is Binding.CARD else None,
                     )
     _read_segments(stored, session, facts)
     return facts

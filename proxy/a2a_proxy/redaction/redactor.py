@@ -54,6 +54,7 @@ _EXCHANGE_TEXTS: Final = (
     "sent_traceparent",
     "version_header",
     "extensions",
+    "agent",
 )
 _CONNECTION_TEXTS: Final = ("client", "listen", "upstream", "peer", "how")
 _PROCESS_TEXTS: Final = ("name",)

@@ -17,7 +17,7 @@ from a2a_proxy.protocol.errors import GrpcOutcome
 from a2a_proxy.protocol.text import shell_line
 from a2a_proxy.recording.errors import RecordingError
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow, SessionRow
 from a2a_proxy.redaction.policy import METADATA_ONLY
 from a2a_proxy.replay.core.faults import PINNED_GATE
 from a2a_proxy.replay.core.labels import find_unfilled, without_labels
@@ -166,9 +166,8 @@ class _ScriptLoader:
 
     def _load_call(self, row: ExchangeRow) -> RecordedCall | None:
         exchange = row.exchange
-        upstream = self._upstream_of(row)
-        self._agents.add(upstream)
-        if self._agent and upstream != self._agent:
+        self._agents.add(exchange.agent)
+        if self._agent and exchange.agent != self._agent:
             return None
         frames = [each.frame for each in self._recording.read_frames(row.key)]
         first = next((frame for frame in frames if frame.kind is FrameKind.REQUEST), None)
@@ -186,7 +185,7 @@ class _ScriptLoader:
             dialect=exchange.dialect,
             request=_request_value(first, exchange),
             lines=tuple(self._load_lines(row, [frame for frame in frames if frame is not first])),
-            agent=upstream,
+            agent=exchange.agent,
             began=exchange.started,
             headers=exchange.request_headers,
             answer_headers=without_labels(exchange.response_headers),
@@ -274,10 +273,6 @@ class _ScriptLoader:
                     dialect=exchange.dialect,
                     task=frame.task_id,
                 )
-
-    def _upstream_of(self, row: ExchangeRow) -> str:
-        found = self._recording.read_connection(make_key(row.session, row.exchange.connection))
-        return found.connection.upstream if found is not None else ""
 
 
 def _is_half_close(frame: Frame) -> bool:

@@ -189,7 +189,7 @@ class RuleContext:
     def agent(self) -> AgentRecord:
         """The agent that answers this exchange."""
         if self._agent is None:
-            self._agent = self.session.agent_record(self.record.upstream)
+            self._agent = self.session.agent_record(self.record.agent)
         return self._agent
 
     @property

@@ -30,8 +30,7 @@ class _ChangedCard(msgspec.Struct, frozen=True):
 
 
 class CardHistory:
-    """The cards fetched so far, by the upstream of their connections: the one that the user or the client named, even
-    if gRPC goes to another port of the agent."""
+    """The cards fetched so far, by agent (`Exchange.agent`)."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -52,7 +51,7 @@ class CardHistory:
         card = self._fetched_card(row) if connection is not None and row.exchange.closed else None
         if card is None or connection is None:
             return
-        known = self._cards.setdefault(connection.upstream, [])
+        known = self._cards.setdefault(row.exchange.agent, [])
         before = self._previous_card(known, row.exchange)
         url = _card_url(row.exchange, connection)
         if before is None or before.card != card or before.url != url:
@@ -60,25 +59,25 @@ class CardHistory:
             known.append(_ChangedCard(row.exchange.id, row.exchange.closed, row.exchange.operation, card, url))
             del known[:-_MAX_CARDS]
 
-    def latest_card(self, connection: Connection | None, until: int) -> CardIdentity | None:
-        """Return the last card fetched up to the time `until` (ns), or None."""
-        before = self._cards_until(connection, until)
+    def latest_card(self, agent: str, until: int) -> CardIdentity | None:
+        """Return the last card of an agent that was fetched up to the time `until` (ns), or None."""
+        before = self._cards_until(agent, until)
         return before[-1].card if before else None
 
-    def latest_card_url(self, connection: Connection | None, until: int) -> str:
-        """Return the URL from which a card was last fetched up to the time `until` (ns); empty if there is none."""
-        return next((each.url for each in reversed(self._cards_until(connection, until)) if each.url), "")
+    def latest_card_url(self, agent: str, until: int) -> str:
+        """Return the URL from which the agent's card was last fetched up to the time `until` (ns); empty if there is
+        none."""
+        return next((each.url for each in reversed(self._cards_until(agent, until)) if each.url), "")
 
-    def _cards_until(self, connection: Connection | None, until: int) -> list[_ChangedCard]:
-        seen = self._cards.get(connection.upstream, []) if connection is not None else []
-        return [each for each in seen if each.at <= until]
+    def _cards_until(self, agent: str, until: int) -> list[_ChangedCard]:
+        return [each for each in self._cards.get(agent, []) if each.at <= until]
 
-    def card_fetch(self, row: ExchangeRow, connection: Connection | None) -> CardFetch | None:
+    def card_fetch(self, row: ExchangeRow) -> CardFetch | None:
         """Return the card of a call, compared with that of the previous such call, or None if it returned no card."""
-        card = self._fetched_card(row) if connection is not None and row.exchange.operation in CARD_OPERATIONS else None
-        if card is None or connection is None:
+        card = self._fetched_card(row) if row.exchange.operation in CARD_OPERATIONS else None
+        if card is None:
             return None
-        before = self._previous_card(self._cards.get(connection.upstream, []), row.exchange)
+        before = self._previous_card(self._cards.get(row.exchange.agent, []), row.exchange)
         return CardFetch(card, before.card.digest != card.digest if before is not None else None)
 
     def _previous_card(self, known: list[_ChangedCard], exchange: Exchange) -> _ChangedCard | None:

@@ -32,11 +32,7 @@ def _active_exchange(recording: Recording, session: int, handoff: Handoff) -> in
     limit = handoff.to_exchange - first
     rows = recording.read_exchanges(session, after=make_key(session, first) - 1, limit=limit, headers=False)
     before = (row.exchange for row in rows if row.exchange.id < handoff.to_exchange)
-    found = [
-        each.id
-        for each in before
-        if _is_unanswered(each, handoff) and _is_exchange_of_agent(recording, session, each, handoff.agent)
-    ]
+    found = [each.id for each in before if each.agent == handoff.agent and _is_unanswered(each, handoff)]
     return found[0] if len(found) == 1 else 0
 
 
@@ -45,11 +41,6 @@ def _is_unanswered(exchange: Exchange, handoff: Handoff) -> bool:
     open_then = exchange.started <= handoff.at and (not exchange.closed or exchange.closed >= handoff.at)
     contexts = {exchange.context_id, handoff.context_id} - {""}
     return open_then and exchange.operation in SENDING_OPERATIONS and len(contexts) <= 1
-
-
-def _is_exchange_of_agent(recording: Recording, session: int, exchange: Exchange, agent: str) -> bool:
-    row = recording.read_connection(make_key(session, exchange.connection))
-    return row is not None and row.connection.upstream == agent
 
 
 def task_link(context: SpanContextIds, task_id: str) -> SpanLink:

@@ -35,12 +35,13 @@ class ServiceNames:
             _Pair(tuple(listens.split(", ")), _host_of(upstream), name.strip()) for listens, upstream, name in pairs
         ]
 
-    def find_name(self, connection: Connection | None, card: CardIdentity | None) -> str:
-        """Return the name of the agent of a connection, whose last card is `card`; empty if nothing is known."""
+    def find_name(self, connection: Connection | None, card: CardIdentity | None, agent: str = "") -> str:
+        """Return the name of an agent (`Exchange.agent`) that is called on a connection, and whose last card is `card`;
+        empty if nothing is known."""
         if connection is None:
             return ""
         known = self._given_name(connection) or (card.name.strip() if card is not None else "")
-        return cut_text(known or _address_name(connection))
+        return cut_text(known or _address_name(connection, agent or connection.upstream))
 
     def _given_name(self, connection: Connection) -> str:
         """Return the name that the user gave to the pair. A listener that an agent card opened belongs to the pair with
@@ -63,14 +64,16 @@ def _port_of(address: str) -> int | None:
     return split_address(address)[1]
 
 
-def _address_name(connection: Connection) -> str:
-    """Return `host:port` of the agent, or the program of a stdio agent."""
+def _address_name(connection: Connection, agent: str) -> str:
+    """Return `host:port` and base path of the agent, or the program of a stdio agent."""
     if connection.kind == "stdio":
-        return connection.upstream.split(" ")[0].rpartition("/")[2]
-    host, port = split_address(connection.upstream)
+        return agent.split(" ")[0].rpartition("/")[2]
+    scheme, mark, place = agent.rpartition("://")
+    authority, slash, path = place.partition("/")
+    host, port = split_address(f"{scheme}{mark}{authority}")
     if not host or port is None:
-        return connection.upstream
-    return format_address(host, port)
+        return agent
+    return f"{format_address(host, port)}{slash}{path}"
 
 
 def is_service_named(environ: Mapping[str, str]) -> bool:

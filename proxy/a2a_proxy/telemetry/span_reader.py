@@ -133,7 +133,7 @@ class SpanReader:
             return None
         if exchange.binding is Binding.WEBHOOK:
             return self._task_of_push(exchange.task_id, connection.upstream)
-        rows = self._recording.read_task(exchange.task_id, connection.upstream, session=self._session.id)
+        rows = self._recording.read_task(exchange.task_id, exchange.agent, session=self._session.id)
         return rows[0].task if rows else None
 
     def _task_of_push(self, task_id: str, receiver: str) -> Task | None:
@@ -159,7 +159,12 @@ class SpanReader:
         """Return the name of the call's agent, as known when the call began; a call for a card may return it."""
         connection = self._find_connection(exchange.connection)
         ended = exchange.operation in CARD_OPERATIONS and exchange.closed
-        return self._services.find_name(connection, self._cards.latest_card(connection, ended or exchange.started))
+        server = self._server_of(exchange)
+        return self._services.find_name(connection, self._cards.latest_card(server, ended or exchange.started), server)
+
+    def _server_of(self, exchange: Exchange) -> str:
+        """Return the agent that is called, or the address of the receiver of a push notification."""
+        return self.upstream_address(exchange) if exchange.binding is Binding.WEBHOOK else exchange.agent
 
     def _make_call_spans(self, row: ExchangeRow, sent_count: int) -> CallSpans:
         said = read_payload_texts(self._recording, row, content=self._shape.content)
@@ -204,8 +209,8 @@ class SpanReader:
         frames = (frame.frame for frame in self._recording.read_frames(row.key, payloads=False))
         findings = self._findings_of_call(row)
         frame = next(frames, None)
-        card = self._cards.latest_card(facts.connection, row.exchange.started)
-        card_url = self._cards.latest_card_url(facts.connection, row.exchange.started)
+        card = self._cards.latest_card(self._server_of(row.exchange), row.exchange.started)
+        card_url = self._cards.latest_card_url(self._server_of(row.exchange), row.exchange.started)
         then = msgspec.structs.replace(facts, card=card, card_url=card_url, content=NO_CONTENT)
         for cut in (SegmentWindow(0, 0, windows[0].begin), *windows):
             passage = CallEvents(progress.state or passage.state, passage.last)
@@ -237,10 +242,10 @@ class SpanReader:
             request=asks,
             context=context,
             parent=parent,
-            card=self._cards.latest_card(connection, exchange.closed or exchange.started),
+            card=self._cards.latest_card(self._server_of(exchange), exchange.closed or exchange.started),
             service=self._agent_name(exchange),
-            card_url=self._cards.latest_card_url(connection, exchange.closed or exchange.started),
-            fetch=self._cards.card_fetch(row, connection),
+            card_url=self._cards.latest_card_url(self._server_of(exchange), exchange.closed or exchange.started),
+            fetch=self._cards.card_fetch(row),
             delivery=self._earlier_calls.push_delivery(exchange, task),
             resumed_from=self._earlier_calls.interrupted_stream(exchange, task),
             content=texts.content,
@@ -279,7 +284,7 @@ class SpanReader:
         """Return the number of the first exchange that touched the call's task; its own number without a task."""
         if not exchange.task_id:
             return exchange.id
-        known = (self.upstream_address(exchange), exchange.task_id)
+        known = (exchange.agent, exchange.task_id)
         if known in self._first_exchanges:
             return self._first_exchanges[known]
         task = self._task_of_exchange(exchange)

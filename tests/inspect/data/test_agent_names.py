@@ -17,39 +17,41 @@ from a2a_proxy.recording.write.writer import Writer
 from support_inspect import exchange, frame
 from support_recording import STARTED, facts
 
+AGENTS = ("desk:8000", "clerk:8000", "till:8000")
+
 
 def card(number: int, connection: int, body: object) -> tuple[Exchange, Frame]:
     """The call of this number for a card, and its answer."""
-    call = exchange(number, connection=connection, binding=Binding.CARD, operation="GetAgentCard", task_id="")
+    place = {"connection": connection, "agent": AGENTS[connection - 1]}
+    call = exchange(number, **place, binding=Binding.CARD, operation="GetAgentCard", task_id="")
     answer = frame(number, 0, json.dumps(body).encode(), kind=FrameKind.RESPONSE, event=EventKind.CARD)
     return call, answer
 
 
 def names_of(path: Path, calls: list[tuple[Exchange, Frame]], given: tuple[str, ...] = ()) -> list[str]:
-    """Return the names of three agents, two of which have listeners."""
-    agents = ("desk:8000", "clerk:8000", "till:8000")
+    """Return the names of three agents, two of which have listeners, and of one below the first."""
     listens = ("127.0.0.1:9000", "127.0.0.1:9001")
-    made = Writer(path, msgspec.structs.replace(facts(), listens=listens, upstreams=agents[:2], names=given))
+    made = Writer(path, msgspec.structs.replace(facts(), listens=listens, upstreams=AGENTS[:2], names=given))
     connections = [
         Connection(number, "127.0.0.1:5000", f"127.0.0.1:{8999 + number}", agent, STARTED)
-        for number, agent in enumerate(agents, 1)
+        for number, agent in enumerate(AGENTS, 1)
     ]
     exchanges, frames = [call for call, _ in calls], [answer for _, answer in calls]
     made.write(frames, changes=Changes(connections, exchanges, []))
     made.finish(STARTED + 10**12)
     with Recording(path) as recording:
         names = AgentNames(recording, 1)
-        return [names.find(agent) for agent in agents]
+        return [names.find(agent) for agent in (*AGENTS, "desk:8000/a2a/x")]
 
 
 @pytest.mark.parametrize(
     ("bodies", "given", "expected"),
     [
-        ({}, (), ["desk:8000", "clerk:8000", "till:8000"]),
-        ({1: "Desk", 2: "Clerk"}, (), ["Desk", "Clerk", "till:8000"]),
-        ({1: "Desk", 2: "Desk"}, (), ["Desk (desk:8000)", "Desk (clerk:8000)", "till:8000"]),
-        ({1: "Desk"}, ("front", "back"), ["front", "back", "till:8000"]),
-        ({1: 7, 3: ""}, (), ["desk:8000", "clerk:8000", "till:8000"]),
+        ({}, (), ["desk:8000", "clerk:8000", "till:8000", "desk:8000/a2a/x"]),
+        ({1: "Desk", 2: "Clerk"}, (), ["Desk", "Clerk", "till:8000", "desk:8000/a2a/x"]),
+        ({1: "Desk", 2: "Desk"}, (), ["Desk (desk:8000)", "Desk (clerk:8000)", "till:8000", "desk:8000/a2a/x"]),
+        ({1: "Desk"}, ("front", "back"), ["front", "back", "till:8000", "front/a2a/x"]),
+        ({1: 7, 3: ""}, (), ["desk:8000", "clerk:8000", "till:8000", "desk:8000/a2a/x"]),
     ],
 )
 def test_names_are_those_of_the_user_then_of_the_cards(

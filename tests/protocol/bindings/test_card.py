@@ -4,7 +4,7 @@ import pytest
 
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings.card import is_card_path, read_card
-from support_conversation import FACTS, Http, play
+from support_conversation import Http, play
 
 _OLD = {"name": "a", "url": "http://agent:8000/", "protocolVersion": "0.3.0", "skills": []}
 
@@ -28,7 +28,7 @@ def test_card(path: str, card: dict, dialect: str) -> None:
         (FrameKind.RESPONSE, EventKind.CARD),
     ]
     assert (played.exchange.binding, played.exchange.dialect) == ("card", dialect)
-    assert played.shared.get_card(FACTS.upstream).name == "a"
+    assert played.shared.get_card(played.exchange.agent).name == "a"
 
 
 def test_not_modified() -> None:

@@ -172,7 +172,7 @@ def _exchange_lines(
     ]
     connection = _connection_of(recording, row)
     if connection is not None and (process := connection.client_process) is not None:
-        parts.append(make_visible(f"from {process.label} to {marks.names.find(agent or connection.upstream)}"))
+        parts.append(make_visible(f"from {process.label} to {marks.names.find(agent or exchange.agent)}"))
     parts += [
         text.outcome_label(exchange),
         text.latency_label(exchange),

@@ -25,6 +25,8 @@ class AgentNames:
 
     def __init__(self, recording: Recording, session: int) -> None:
         self._names: dict[str, str] = {}
+        self._upstream_names: dict[str, str] = {}
+        """The user's names, by upstream."""
         row = recording.read_session(session)
         if row is None:
             return
@@ -35,25 +37,28 @@ class AgentNames:
                 found = recording.read_connection(make_key(session, connection))
                 connections[connection] = found.connection if found is not None else None
             by = connections[connection]
-            call = recording.read_exchange(exchange) if by is not None and by.upstream not in self._names else None
-            if by is None or call is None:
+            call = recording.read_exchange(exchange)
+            if call is None or (agent := call.exchange.agent) in self._names:
                 continue
             cards.add_call(call, by)
-            if (card := cards.latest_card(by, sys.maxsize)) is not None:
-                self._names[by.upstream] = services.find_name(by, card)
+            if (card := cards.latest_card(agent, sys.maxsize)) is not None:
+                self._names[agent] = services.find_name(by, card)
         if any(row.facts.names):
             for each in (found.connection for found in recording.read_connections(session)):
                 name = services.find_name(each, None)
-                if each.upstream not in self._names and name in row.facts.names:
-                    self._names[each.upstream] = name
+                if name in row.facts.names:
+                    self._names.setdefault(each.upstream, name)
+                    self._upstream_names[each.upstream] = name
         counts = Counter(self._names.values())
         self._names = {
             address: f"{name} ({address})" if counts[name] > 1 else name for address, name in self._names.items()
         }
 
     def find(self, address: str) -> str:
-        """Return the name of the agent at this address, or the address."""
-        return self._names.get(address) or address
+        """Return the name of the agent at this address, or the address; below an upstream with a name, that and the
+        base path."""
+        named = next((each for each in self._upstream_names if address.startswith(f"{each}/")), "")
+        return self._names.get(address) or f"{self._upstream_names.get(named, '')}{address.removeprefix(named)}"
 
 
 def _card_calls(recording: Recording, session: int) -> list[tuple[int, int]]:

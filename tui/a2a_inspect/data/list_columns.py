@@ -174,10 +174,10 @@ class _ExchangeFacts:
             self._findings = [row.finding for row in rows]
         return self._findings
 
-    def address(self, name: str) -> str:
-        """Return an address of its connection."""
+    def client(self) -> str:
+        """Return the address of its client."""
         row = self.recording.read_connection(make_key(self.row.session, self.exchange.connection))
-        return getattr(row.connection, name) if row is not None else ""
+        return row.connection.client if row is not None else ""
 
     def note(self) -> tuple[str, bool]:
         """Return the note about the exchange, and whether it is bookmarked."""
@@ -309,8 +309,8 @@ _FIELD_VALUES: dict[str, Callable[[_ExchangeFacts, str], Iterable[str]]] = {
     "finding": _finding_values(lambda finding: finding.summary),
     "sev": _severity_values,
     "rule": _finding_values(lambda finding: finding.rule),
-    "agent": lambda facts, _: (facts.address("upstream"),),
-    "peer": lambda facts, _: (facts.address("client"),),
+    "agent": _exchange_value(lambda exchange: exchange.agent),
+    "peer": lambda facts, _: (facts.client(),),
     "meta": _facet_values("meta"),
     "size": _size_values,
     "dur": _exchange_value(text.duration_cell),

@@ -21,7 +21,7 @@ class ExchangeParties(msgspec.Struct, frozen=True):
     client: str
     """Address of the calling client."""
     agent: str
-    """The called agent: that of the exchange's task, or the upstream."""
+    """The called agent: that of the exchange's task, or that of the exchange."""
     task_id: str
     binding: str
 

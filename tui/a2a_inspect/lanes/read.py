@@ -40,7 +40,8 @@ _READ_AHEAD_ROWS = 64
 
 _FRAMES_QUERY = """SELECT f.id, f.at, f.exchange, f.seq, f.task, f.shape FROM frame f
   WHERE f.session = ? AND f.exchange IN (SELECT value FROM json_each(?)) AND f.at <= ? ORDER BY f.at, f.id"""
-_EXCHANGES_QUERY = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding) FROM exchange e
+_EXCHANGES_QUERY = """SELECT id, connection, (SELECT value FROM text WHERE id = e.binding),
+  (SELECT value FROM text WHERE id = e.agent) FROM exchange e
   WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id"""
 _NO_LIMIT = 1 << 62
 
@@ -184,18 +185,16 @@ class LaneConversation:
 
     def _read_exchange_parties(self) -> Iterator[ExchangeParties]:
         owners = {number: row.task for row in self.tasks for number in row.task.exchanges}
-        connections: dict[int, tuple[str, str]] = {}
+        clients: dict[int, str] = {}
         keys = json.dumps([make_key(self.session, number) for number in sorted(self.exchanges)])
-        for row_key, connection, binding in self._recording.db.execute(_EXCHANGES_QUERY, (keys,)):
+        for row_key, connection, binding, agent in self._recording.db.execute(_EXCHANGES_QUERY, (keys,)):
             number = split_key(row_key)[1]
-            if connection not in connections:
+            if connection not in clients:
                 found = self._recording.read_connection(make_key(self.session, connection))
-                connections[connection] = (found.connection.client, found.connection.upstream) if found else ("", "")
-            client, upstream = connections[connection]
+                clients[connection] = found.connection.client if found else ""
             task = owners.get(number)
-            yield ExchangeParties(
-                number, connection, client, task.agent if task else upstream, task.task_id if task else "", binding
-            )
+            owner, task_id = (task.agent, task.task_id) if task else (agent, "")
+            yield ExchangeParties(number, connection, clients[connection], owner, task_id, binding)
 
     def _read_frame_keys(self) -> Iterator[FrameKey]:
         """Yield the frames in order of time."""

@@ -137,6 +137,8 @@ def _exchange_facts(stream: ExchangeStream) -> Iterator[Fact]:
     yield "host", describe_other_host(exchange, stream.connection) if stream.connection is not None else ""
     yield "traceparent", exchange.traceparent
     yield "forwarded as", exchange.sent_traceparent
+    if stream.connection is not None and exchange.agent != stream.connection.upstream:
+        yield "agent", exchange.agent
     for signature in exchange.card_signatures:
         yield "card", signature.describe()
     yield "redacted", ", ".join(exchange.redacted)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import msgspec
 
-from a2a_proxy.model.exchange import Dialect
+from a2a_proxy.model.exchange import Binding, Dialect
 from a2a_proxy.model.frame import EventKind, FrameKind
 from a2a_proxy.protocol.bindings import other
 from a2a_proxy.protocol.call import TO_AGENT, TO_CLIENT, ByteSpan, ExchangeDecoder, Out
 from a2a_proxy.protocol.dialect import dialect_of_version
 from a2a_proxy.protocol.json_shapes import UNREADABLE_ERRORS
 from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY, make_summary
 
 WELL_KNOWN_PATHS = ("/.well-known/agent-card.json", "/.well-known/agent.json")
 """Paths of the card: that of 0.3 and later, then that of earlier versions."""
 _EXTENDED_CARD_PATH_0_2 = "/agent/authenticatedExtendedCard"
+_CARD_PATHS = (*WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2)
 
 
 def is_card_path(method: str, target: str) -> bool:
     """Whether the request line fetches an agent card."""
-    return method in ("GET", "HEAD") and target.partition("?")[0].endswith((*WELL_KNOWN_PATHS, _EXTENDED_CARD_PATH_0_2))
+    return method in ("GET", "HEAD") and target.partition("?")[0].endswith(_CARD_PATHS)
 
 
 def is_card(data: bytes) -> bool:
@@ -30,9 +32,10 @@ def is_card(data: bytes) -> bool:
 
 
 def name_exchange(call: ExchangeDecoder) -> None:
-    """Set the exchange's operation, and the dialect if the path determines it."""
+    """Set the exchange's operation and agent, and the dialect if the path determines it."""
     extended = call.exchange.target.partition("?")[0].endswith(_EXTENDED_CARD_PATH_0_2)
     call.exchange.operation = "GetExtendedAgentCard" if extended else "GetAgentCard"
+    call.exchange.agent = call.link.shared.find_agent(call.link.facts.upstream, place_of_card(call.exchange.target)[0])
     if extended:
         call.exchange.dialect = Dialect.V0_2
 
@@ -53,13 +56,26 @@ def read_response(call: ExchangeDecoder, body: ByteSpan, out: Out) -> None:
 
 
 def learn_card(call: ExchangeDecoder, card: dict[str, object]) -> None:
-    """Store the card for later calls, and set the dialect that it shows."""
-    shared, agent = call.link.shared, call.link.facts.upstream
-    shared.learn_card(agent, card)
+    """Store the card for later calls, and set the agent and the dialect that it shows."""
+    shared, exchange, upstream = call.link.shared, call.exchange, call.link.facts.upstream
+    if exchange.binding is Binding.CARD:
+        place, names = place_of_card(exchange.target)
+        exchange.agent = shared.agent_of_card(upstream, place, card, names=names)
+        facts = shared.learn_card(exchange.agent, card, upstream, place)
+    else:
+        facts = shared.learn_card(exchange.agent, card, upstream)
     if "supportedInterfaces" in card:
-        call.exchange.dialect = Dialect.V1_0
-    elif call.exchange.dialect is Dialect.UNKNOWN:
-        call.exchange.dialect = dialect_of_version(shared.get_card(agent).version)
+        exchange.dialect = Dialect.V1_0
+    elif exchange.dialect is Dialect.UNKNOWN:
+        exchange.dialect = dialect_of_version(facts.version)
+
+
+def place_of_card(target: str) -> tuple[str, bool]:
+    """Return the place of a card that is fetched with this request target, and whether it is the base path of its
+    agent: not if its path is not well-known, or if a query selects the agent."""
+    path, query = path_of(target), target.partition("?")[2]
+    base = next((path.removesuffix(each) for each in _CARD_PATHS if path.endswith(each)), None)
+    return f"{path if base is None else base}{query and f'?{query}'}", base is not None and not query
 
 
 def read_card(data: bytes) -> dict[str, object] | None:

@@ -60,7 +60,10 @@ def open_call(link: ConnectionLink, exchange: ExchangeState) -> GrpcCall:
             if proof is Dialect.V1_0 and dialect_of_version(exchange.version_header) is Dialect.V1_1
             else proof
         )
-    return GrpcCall(link, exchange)
+    call = GrpcCall(link, exchange)
+    if exchange.binding is Binding.GRPC:
+        call.set_agent("")
+    return call
 
 
 class GrpcCall(HttpStreamCall):
@@ -166,7 +169,7 @@ class GrpcCall(HttpStreamCall):
 
     def _choose_dialect(self, operation: Operation, direction: Any, data: bytes) -> None:
         """Set the dialect from the bytes, because 0.3 and the release candidate share the package `a2a.v1`."""
-        shared, agent = self.link.shared, f"grpc {self.link.facts.upstream}"
+        shared, agent = self.link.shared, f"grpc {self.exchange.agent}"
         before: Literal["0.3", "rc"] = "rc" if shared.get_dialect(agent) is Dialect.RC else "0.3"
         name = message_names(operation, Dialect.V0_3)[direction]
         schema_set = choose_a2a_v1(self.exchange.method, name, data, before)
@@ -191,7 +194,7 @@ class GrpcCall(HttpStreamCall):
     def _learn_from_message(self, message: Any) -> None:
         """Store the facts that other calls need: tenant, push URLs, the agent card."""
         if message.DESCRIPTOR.name == "AgentCard":
-            self.link.shared.learn_card(self.link.facts.upstream, to_dict(message))
+            self.link.shared.learn_card(self.exchange.agent, to_dict(message), self.link.facts.upstream)
             return
         self.exchange.tenant = self.exchange.tenant or getattr(message, "tenant", "")
         if not self.exchange.requests:

@@ -30,6 +30,7 @@ from a2a_proxy.protocol.call import (
 from a2a_proxy.protocol.errors import header_value
 from a2a_proxy.protocol.exchange import ExchangeState, Life
 from a2a_proxy.protocol.rest_path import match_request_line
+from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY
 from a2a_proxy.wire.body import BodyCollector
 from a2a_proxy.wire.content import ContentDecoder
@@ -101,7 +102,7 @@ class HttpCall(HttpStreamCall, HttpExchange):
             return
         self._is_bound = True
         if jsonrpc.is_request(body.data):
-            self.exchange.binding = Binding.JSONRPC
+            self._bind_to_jsonrpc()
         elif webhook.is_push(self, body.data):
             self.exchange.binding = Binding.WEBHOOK
 
@@ -121,10 +122,14 @@ class HttpCall(HttpStreamCall, HttpExchange):
             return
         if jsonrpc.is_response(data):
             self._is_bound = True
-            exchange.binding = Binding.JSONRPC
+            self._bind_to_jsonrpc()
         elif exchange.method == "GET" and card.is_card(data):
             exchange.binding = Binding.CARD
             exchange.operation = "GetAgentCard"
+
+    def _bind_to_jsonrpc(self) -> None:
+        self.exchange.binding = Binding.JSONRPC
+        self.set_agent(path_of(self.exchange.target))
 
     # --- wire events --------------------------------------------------------------------------------------------
 

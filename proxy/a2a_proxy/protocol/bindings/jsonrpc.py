@@ -177,7 +177,7 @@ def _set_operation(call: RpcExchange, shape: _CallShape) -> None:
     exchange.streaming = operation.is_streaming
     if not exchange.version_header and "?" in exchange.target:
         exchange.version_header = query_parameter(exchange.target, "a2a-version")
-    shared, agent = call.link.shared, call.link.facts.upstream
+    shared, agent = call.link.shared, exchange.agent
     evidence = DialectEvidence(
         proof,
         exchange.version_header,
@@ -294,7 +294,7 @@ def _correct_dialect(call: RpcExchange, result: ResultShape) -> None:
         return
     call.guessed = False
     exchange.dialect = correct_guess(exchange.dialect, dialect_of_result(result, exchange.method))
-    call.link.shared.learn_dialect(call.link.facts.upstream, exchange.dialect)
+    call.link.shared.learn_dialect(exchange.agent, exchange.dialect)
 
 
 def _emit_error(
@@ -341,7 +341,7 @@ def _summarise_odd_result(call: RpcExchange, rpc_id: str, kind: FrameKind, resul
     if kind is _EVENT or operation.answer in _EVENT_ANSWERS:
         return summarise_leniently(result, kind is _EVENT)
     if operation.answer is ResponseKind.CARD:
-        call.link.shared.learn_card(call.link.facts.upstream, result)
+        call.link.shared.learn_card(call.exchange.agent, result, call.link.facts.upstream)
     return summarise_answer(operation.answer, result)
 
 

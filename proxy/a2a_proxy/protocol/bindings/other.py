@@ -124,7 +124,7 @@ def _has_result(call: ExchangeDecoder) -> bool:
     if exchange.binding not in _EXPECTED_FORMATS or operation is None or operation.answer is ResponseKind.EMPTY:
         return False
     is_notification = exchange.binding is Binding.JSONRPC and not exchange.rpc_id
-    return not is_notification and is_certain_call(exchange, call.link.shared.get_card(call.link.facts.upstream))
+    return not is_notification and is_certain_call(exchange, call.link.shared.get_card(call.exchange.agent))
 
 
 def _error_message(status: int, body: ByteSpan, schema: str) -> str:

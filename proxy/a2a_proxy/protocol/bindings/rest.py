@@ -29,6 +29,7 @@ from a2a_proxy.protocol.json_summary import (
 from a2a_proxy.protocol.operations import ResponseKind
 from a2a_proxy.protocol.rest_path import RestMatch
 from a2a_proxy.protocol.schema import JSON
+from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.protocol.summary import NO_SUMMARY, Summary, generation_or_none, to_int64
 from a2a_proxy.wire.sse import SseEvent
 
@@ -36,13 +37,14 @@ _EVENT_ANSWERS = frozenset({ResponseKind.SEND, ResponseKind.TASK, ResponseKind.S
 
 
 def name_exchange(call: HttpExchange, path: RestMatch) -> None:
-    """Set the exchange's operation, task, tenant and dialect from its request line."""
+    """Set the exchange's operation, agent, task, tenant and dialect from its request line."""
     exchange = call.exchange
     exchange.operation = path.operation.name
     exchange.streaming = path.operation.is_streaming
     exchange.task_id = path.task_id
     exchange.version_header = exchange.version_header or path.get_parameter("a2a-version")
-    exchange.tenant = path.get_parameter("tenant") or call.link.shared.tenant_of(call.link.facts.upstream, path.prefix)
+    call.set_agent(path_of(path.prefix))
+    exchange.tenant = path.get_parameter("tenant") or call.link.shared.tenant_of(exchange.agent, path.prefix)
     exchange.dialect, call.guessed = _choose_dialect(call, path)
 
 
@@ -54,7 +56,7 @@ def _choose_dialect(call: HttpExchange, path: RestMatch) -> tuple[Dialect, bool]
     new = version_dialect in (Dialect.V1_0, Dialect.V1_1)
     if not path.prefix.endswith("/v1"):
         return (version_dialect if new else Dialect.V1_0), version_dialect is Dialect.UNKNOWN
-    interfaces = call.link.shared.get_card(call.link.facts.upstream).interfaces
+    interfaces = call.link.shared.get_card(call.exchange.agent).interfaces
     here = next((each for each in interfaces if each.path == path.prefix and each.version), None)
     if here is not None and dialect_of_version(here.version) is not Dialect.UNKNOWN:
         return (version_dialect if new else dialect_of_version(here.version)), False

@@ -288,7 +288,7 @@ class Pipe:
             traceparent=_header_text(headers, b"traceparent"),
             version_header=_header_text(headers, b"a2a-version"),
             extensions=_header_text(headers, b"a2a-extensions") or _header_text(headers, b"x-a2a-extensions"),
-            agent=link.shared.agent_of(link.facts.upstream),
+            agent=link.facts.upstream,
             client=link.facts.client,
         )
         exchange.bytes_to_agent = message.end - message.start

@@ -179,7 +179,8 @@ class Exporter:
     def write_exchange(self, row: Any) -> None:
         """Write the line of an exchange if it is selected."""
         if self._is_selected(row, row.exchange.id):
-            self._write_session_line(row.session, json_objects.write_exchange(row.exchange, self._started[row.session]))
+            named = msgspec.structs.replace(row.exchange, agent=self._agent_name(row.exchange.agent))
+            self._write_session_line(row.session, json_objects.write_exchange(named, self._started[row.session]))
 
 
 class _PendingLines:

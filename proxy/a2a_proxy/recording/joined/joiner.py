@@ -17,14 +17,12 @@ from typing import Any
 
 from a2a_proxy.model.exchange import Connection, Exchange
 from a2a_proxy.model.finding import Finding
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.note import Note
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import Handoff, Interruption, Segment
 from a2a_proxy.model.task import Task
-from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
-from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.joined.member import JoinedMember
 from a2a_proxy.recording.joined.numbers import NumberMap
 from a2a_proxy.recording.read.conversations import SegmentExchangeView
@@ -211,12 +209,11 @@ class _SegmentBuilder:
 
     def __init__(self) -> None:
         self._tracker = SegmentTracker()
-        self._shared = SessionContext()
         self._views: OrderedDict[int, SegmentExchangeView] = OrderedDict()
 
     def update_exchange(self, value: Exchange, connection: Connection | None) -> None:
         """Add an exchange, or update it, with its connection."""
-        self._views[value.id] = SegmentExchangeView.of_exchange(value, connection, self._shared)
+        self._views[value.id] = SegmentExchangeView.of_exchange(value, connection)
         if len(self._views) > _MAX_KEPT_EXCHANGES:
             self._views.popitem(last=False)
 
@@ -225,8 +222,6 @@ class _SegmentBuilder:
         view = self._views.get(frame.exchange)
         if view is None:
             return
-        if frame.event is EventKind.CARD:
-            self._shared.learn_card(view.upstream, decode_payload(frame.payload, frame.schema))
         self._tracker.apply_frame(frame, view, view.client, view.client_ports)
 
     def end_segments(self, at: int) -> None:

@@ -109,6 +109,18 @@ def where_connection(*columns: str) -> tuple[Condition, Condition]:
     )
 
 
+def where_agent() -> tuple[Condition, Condition]:
+    """Return the conditions on the agent of the exchange or an address of its upstream, for frames and for
+    exchanges."""
+    of_frame, of_exchange = where_connection("upstream", "peer")
+    is_named = where_word("e.agent")
+    calls = f"{EXCHANGE_OF_FRAME} IN (SELECT e.id FROM exchange e WHERE {{}})"
+    return (
+        lambda match: sql.join_conditions("OR", of_frame(match), is_named(match).insert_into(calls)),
+        lambda match: sql.join_conditions("OR", of_exchange(match), is_named(match)),
+    )
+
+
 def where_finding(test: Condition) -> tuple[Condition, Condition]:
     """Return the conditions on findings, for frames and for exchanges.
 

@@ -111,7 +111,6 @@ def _shape_counts_sql(column: str) -> str:
     return f"SELECT {column}, sum(n) {_SHAPES} GROUP BY 1"
 
 
-_ADDRESSES = "SELECT {0}, count(*) FROM connection GROUP BY 1 ORDER BY 2 DESC LIMIT {{}}"
 _RULES = "SELECT (SELECT value FROM text WHERE id = rule), count(*) FROM finding GROUP BY 1 LIMIT {}"
 _SEVERITIES = "SELECT severity, count(*) FROM finding GROUP BY 1 LIMIT {}"
 _NOTES = f"SELECT (SELECT value FROM text WHERE id = note), sum(n) {_SHAPES} GROUP BY 1"
@@ -129,8 +128,8 @@ _COUNT_QUERIES: dict[str, str] = {
     "note": _NOTES,
     "task": _exchange_counts_sql("e.task"),
     "ctx": _exchange_counts_sql("e.context"),
-    "agent": _ADDRESSES.format("upstream"),
-    "peer": _ADDRESSES.format("client"),
+    "agent": _interned_counts_sql("e.agent"),
+    "peer": "SELECT client, count(*) FROM connection GROUP BY 1 ORDER BY 2 DESC LIMIT {}",
     "rule": _RULES,
     "sev": _SEVERITIES,
     "rec": _SESSIONS,

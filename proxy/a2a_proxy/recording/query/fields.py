@@ -41,7 +41,7 @@ class QueryField(msgspec.Struct, frozen=True):
 
 
 def _field_table() -> dict[str, QueryField]:
-    agent, peer = columns.where_connection("upstream", "peer"), columns.where_connection("client", "peer")
+    agent, peer = columns.where_agent(), columns.where_connection("client", "peer")
     gap = columns.where_finding(lambda _: Sql("rule IN (SELECT id FROM text WHERE value = ?)", (columns.GAP,)))
     finding = columns.where_finding(columns.where_finding_words)
     severity = columns.where_finding(lambda match: columns.where_ordered("severity", match))
@@ -220,7 +220,13 @@ def _field_table() -> dict[str, QueryField]:
             "rule", kinds.RULE, "the rule of a finding", "rule:GEN-001", frame=rule[0], exchange=rule[1], alone=True
         ),
         QueryField(
-            "agent", kinds.TEXT, "the agent's address", "agent:8000", frame=agent[0], exchange=agent[1], alone=True
+            "agent",
+            kinds.TEXT,
+            "the agent's address and base path",
+            "agent:8000",
+            frame=agent[0],
+            exchange=agent[1],
+            alone=True,
         ),
         QueryField(
             "peer",

@@ -11,14 +11,12 @@ from zlib import crc32
 import msgspec
 
 from a2a_proxy.model.exchange import Binding, Connection, Dialect, Exchange
-from a2a_proxy.model.frame import EventKind, Frame
+from a2a_proxy.model.frame import Frame
 from a2a_proxy.model.observation import Changes
 from a2a_proxy.model.segment import AGENT, Handoff, Interruption, Segment
-from a2a_proxy.protocol.event import decode_payload
 from a2a_proxy.protocol.segments.content import FrameContent, Media, ToolEvent, content_of_frame
 from a2a_proxy.protocol.segments.state import SegmentState
 from a2a_proxy.protocol.segments.tracker import SegmentTracker
-from a2a_proxy.protocol.session_facts import SessionContext
 from a2a_proxy.recording.read.reader import Recording
 from a2a_proxy.recording.read.rows import SessionRow, make_key
 
@@ -44,13 +42,11 @@ class SegmentExchangeView(msgspec.Struct, frozen=True):
     client: str
     connection: int
     sent_traceparent: str = ""
-    upstream: str = ""
     client_ports: tuple[int, ...] = ()
 
     @classmethod
-    def of_exchange(cls, value: Exchange, connection: Connection | None, shared: SessionContext) -> SegmentExchangeView:
-        """Return the view of an exchange on this connection, whose agent is named by the session's cards."""
-        upstream, client = (connection.upstream, connection.client) if connection is not None else ("", "")
+    def of_exchange(cls, value: Exchange, connection: Connection | None) -> SegmentExchangeView:
+        """Return the view of an exchange on this connection."""
         process = connection.client_process if connection is not None else None
         return cls(
             value.id,
@@ -58,11 +54,10 @@ class SegmentExchangeView(msgspec.Struct, frozen=True):
             value.operation,
             value.traceparent,
             value.dialect,
-            shared.agent_of(upstream),
-            client,
+            value.agent,
+            connection.client if connection is not None else "",
             value.connection,
             value.sent_traceparent,
-            upstream,
             process.ports if process is not None else (),
         )
 
@@ -200,7 +195,6 @@ class _ExchangeViews:
     def __init__(self, recording: Recording, session: int) -> None:
         self._recording = recording
         self._session = session
-        self._shared = SessionContext()
         self._cache: dict[int, SegmentExchangeView | None] = {}
 
     def view_of(self, frame: Frame) -> SegmentExchangeView | None:
@@ -212,8 +206,6 @@ class _ExchangeViews:
             view = self._cache[number] = self._read_view(number)
             if len(self._cache) > _MAX_CACHED_EXCHANGES:
                 del self._cache[next(iter(self._cache))]
-        if frame.event is EventKind.CARD and view is not None and view.upstream:
-            self._shared.learn_card(view.upstream, decode_payload(frame.payload, frame.schema))
         return view
 
     def _read_view(self, number: int) -> SegmentExchangeView | None:
@@ -221,6 +213,4 @@ class _ExchangeViews:
         if row is None:
             return None
         line = self._recording.read_connection(make_key(self._session, row.exchange.connection))
-        return SegmentExchangeView.of_exchange(
-            row.exchange, line.connection if line is not None else None, self._shared
-        )
+        return SegmentExchangeView.of_exchange(row.exchange, line.connection if line is not None else None)

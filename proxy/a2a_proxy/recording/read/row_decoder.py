@@ -247,7 +247,7 @@ class RowDecoder:
         ) = columns
         closed, status, grpc_status, error_code, error, how, half_close, task, context, states, *columns = columns
         requests, events, to_agent, to_client, traceparent, version_header, extensions, redacted, *columns = columns
-        current, match, generation, sent, signatures = columns
+        current, match, generation, sent, signatures, agent = columns
         session, number = split_key(row_key)
         start, word, idents = self._session_start(session), self._words, self._idents
         heads = unpack_headers(self._payloads.read(block, offset, size)) if block and headers else ((), (), ())
@@ -298,6 +298,7 @@ class RowDecoder:
             generation=unpack_int(generation),
             sent_traceparent=unpack_text(sent),
             card_signatures=_decode_signatures(signatures),
+            agent=word[agent],
         )
         return ExchangeRow(row_key, session, value)
 

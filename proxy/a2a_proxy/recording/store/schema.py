@@ -149,7 +149,8 @@ CREATE TABLE exchange (
   generation_match ANY,
   generation ANY NOT NULL,
   sent_traceparent ANY NOT NULL,
-  card_signatures TEXT
+  card_signatures TEXT,
+  agent INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE frame (
   id INTEGER PRIMARY KEY,
@@ -377,7 +378,7 @@ CREATE VIEW frames AS SELECT f.id, f.session, f.exchange, f.connection, f.seq,
 CREATE VIEW exchanges AS SELECT e.id, e.id >> {SESSION_SHIFT} AS session, e.id & {_NUMBER} AS number,
     e.connection, e.stream, {_text_sql("e.binding")} AS binding, {_text_sql("e.dialect")} AS dialect,
     {_text_sql("e.operation")} AS operation, {_text_sql("e.method")} AS method, e.target,
-    {_text_sql("e.authority")} AS authority,
+    {_text_sql("e.authority")} AS authority, {_text_sql("e.agent")} AS agent,
     e.status, e.grpc_status, e.error_code, e.error, {_text_sql("e.how")} AS how, {_ident_sql("e.task")} AS task_id,
     {_ident_sql("e.context")} AS context_id, {_text_sql("e.states")} AS states, e.requests, e.events, e.bytes_to_agent,
     e.bytes_to_client, e.current_generation, e.generation_match, e.generation,

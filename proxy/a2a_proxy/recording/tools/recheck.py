@@ -153,11 +153,11 @@ class _StoredContext:
             card_signatures=self._signatures.get(number, found.card_signatures),
         )
 
-    def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Return its binding, operation and start."""
+    def call_of(self, number: int) -> tuple[Binding, str, int, str]:
+        """Return its binding, operation, start and agent."""
         found = self._read_exchange(number)
         assert found is not None
-        return found.binding, found.operation, found.started
+        return found.binding, found.operation, found.started, found.agent
 
     def take_ended(self, number: int) -> Exchange | None:
         """Return the exchange with its end, once; otherwise None."""

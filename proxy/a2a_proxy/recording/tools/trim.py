@@ -8,7 +8,7 @@ from http import HTTPStatus
 from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME, SENDING_OPERATIONS, ResponseKind
 from a2a_proxy.recording.read.reader import Recording
-from a2a_proxy.recording.read.rows import ExchangeRow, make_key
+from a2a_proxy.recording.read.rows import ExchangeRow
 
 CARD, BEGINNING, PUSH = "agent card", "began the task of", "registered the webhook of"
 
@@ -41,8 +41,7 @@ def needed_cards(recording: Recording, keys: Collection[int]) -> set[int]:
     last_cards: dict[tuple[int, str], int] = {}
     found: dict[tuple[int, str], int] = {}
     for row in recording.read_exchanges():
-        connection = recording.read_connection(make_key(row.session, row.exchange.connection))
-        agent = row.session, connection.connection.upstream if connection is not None else ""
+        agent = row.session, row.exchange.agent
         is_card = row.exchange.binding is Binding.CARD
         if row.key in keys:
             found[agent] = row.key if is_card else found.get(agent, last_cards.get(agent, 0))

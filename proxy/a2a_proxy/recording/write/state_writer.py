@@ -190,6 +190,7 @@ class StateWriter:
             pack_int(value.generation),
             pack_text(value.sent_traceparent),
             pack_json(value.card_signatures) if value.card_signatures else None,
+            word(value.agent),
         )
 
     def _store_headers(self, value: Exchange) -> Address | tuple[None, None, None]:

@@ -61,7 +61,7 @@ class CallChooser:
 
         `at`: the time of the request, in ns since the Unix epoch.
         """
-        every = self._matcher.calls_of(request.operation)
+        every = self._matcher.calls_of(request)
         if not every:
             return miss_messages.unknown_operation(self._script, request)
         near = self._matcher.find_candidates(request)

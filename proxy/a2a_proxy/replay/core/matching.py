@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from a2a_proxy.model.exchange import Binding
 from a2a_proxy.protocol.operations import OPERATION_BY_NAME
 from a2a_proxy.recording.difference.fields import CanonicalFields, header_members
 from a2a_proxy.recording.difference.ids import LEFT, RIGHT, WORD_PATTERN, PairedIds
@@ -72,13 +73,21 @@ class RequestMatcher:
                     self._by_token[masked, call.operation, likeness_token(key, masked=masked)].append(index)
         self._likeness = WordLikeness([self._rules.select_parts(each, "") for each in self._requests])
 
-    def calls_of(self, operation: str) -> list[int]:
-        """Return all calls of an operation, in recorded order."""
-        return self._by_operation.get(operation, [])
+    def calls_of(self, request: PlayerRequest) -> list[int]:
+        """Return all calls of the request's operation, in recorded order; not those with the base path of another
+        agent, unless there are no others."""
+        every = self._by_operation.get(request.operation, [])
+        if not request.agent:
+            return every
+        return [index for index in every if not self._has_other_agent(index, request)] or every
+
+    def _has_other_agent(self, index: int, request: PlayerRequest) -> bool:
+        call = self._calls[index]
+        return call.agent != request.agent and call.binding in (Binding.JSONRPC, Binding.REST)
 
     def find_candidates(self, request: PlayerRequest, *, masked: bool = False) -> list[int]:
         """Return the calls that may have the same request, in recorded order. A prefilter: not all of them match."""
-        every = self.calls_of(request.operation)
+        every = self.calls_of(request)
         if self._rules.compares_nothing or request.operation not in OPERATION_BY_NAME:
             return every
         token = likeness_token(self._rules.select_parts(request.value, request.tenant), masked=masked)
@@ -88,7 +97,7 @@ class RequestMatcher:
         }
         if any(self._calls[index].dialect is not request.dialect for index in every):
             found.update(index for index in every if self._calls[index].dialect is not request.dialect)
-        return sorted(found)
+        return sorted(found.intersection(every))
 
     def first_match(self, request: PlayerRequest, ids: ReplayIds, among: Iterable[int]) -> CallFit | None:
         """Return the first of these candidates whose request matches."""

@@ -25,6 +25,8 @@ class PlayerRequest(msgspec.Struct, frozen=True, kw_only=True):
     dialect: Dialect = Dialect.V1_0
     tenant: str = ""
     headers: Headers = ()
+    agent: str = ""
+    """The agent whose recorded calls had this base path; empty if there is none or more than one."""
 
 
 class PlayerSend(msgspec.Struct, frozen=True, kw_only=True):

@@ -110,7 +110,7 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """Everything after the request, of both sides. The last line of the agent ends the call, unless its client did."""
     tenant: str = ""
     agent: str = ""
-    """Address of the agent, as named on the proxy's command line."""
+    """`Exchange.agent`."""
     began: int = 0
     """Start of the call in ns since the Unix epoch."""
     headers: Headers = ()

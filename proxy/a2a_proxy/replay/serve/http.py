@@ -129,7 +129,7 @@ class HttpServer:
 
     async def _answer_rpc(self, request: web.Request, body: bytes) -> web.StreamResponse:
         try:
-            call = self._incoming.read_rpc(body, request.raw_headers)
+            call = self._incoming.read_rpc(body, request.raw_headers, target=request.raw_path)
         except RpcParseError as wrong:
             self._replay.report_refusal(f"POST {request.path}", Binding.JSONRPC, wrong.message)
             return web.Response(body=rpc_failure(wrong.code, wrong.message), content_type="application/json")

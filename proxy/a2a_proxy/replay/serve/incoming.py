@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import unquote
@@ -22,9 +22,10 @@ from a2a_proxy.protocol.live import detect_payload, live_schema
 from a2a_proxy.protocol.operations import GRPC_METHODS, JSONRPC_METHODS, OPERATION_BY_NAME, message_names
 from a2a_proxy.protocol.rest_path import RestMatch, match_request_line
 from a2a_proxy.protocol.schema import BYTES, JSON, schema_of, schema_set_of
+from a2a_proxy.protocol.session_facts import path_of
 from a2a_proxy.replay.convert.responses import OLD_DIALECTS
 from a2a_proxy.replay.core.player_io import PlayerRequest
-from a2a_proxy.replay.core.script import LIVE_OPERATIONS, ReplayScript
+from a2a_proxy.replay.core.script import LIVE_OPERATIONS, RecordedCall, ReplayScript
 
 _VERSION = b"a2a-version"
 PAYLOADS: tuple[LivePayload, ...] = ("bidi", "1975", "2153")
@@ -63,9 +64,16 @@ class RequestReader:
         self._tenants = frozenset(call.tenant for call in calls if call.tenant)
         self.rpc_paths = frozenset(_path_of_target(call.target) for call in calls if call.binding is Binding.JSONRPC)
         """Paths at which JSON-RPC was recorded: any request there is taken as JSON-RPC."""
+        self._agents_at: dict[str, set[str]] = defaultdict(set)
+        """Base path of calls over HTTP -> their agents."""
+        for call in calls:
+            if call.binding in (Binding.JSONRPC, Binding.REST):
+                self._agents_at[_base_path(call)].add(call.agent)
 
-    def read_rpc(self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC) -> RpcRequest:
-        """Read a JSON-RPC call. Raises RpcParseError."""
+    def read_rpc(
+        self, body: bytes, headers: Headers, binding: Binding = Binding.JSONRPC, target: str = ""
+    ) -> RpcRequest:
+        """Read a JSON-RPC call, over HTTP to this target. Raises RpcParseError."""
         try:
             call = msgspec.json.decode(body)
         except UNREADABLE_ERRORS:
@@ -81,7 +89,8 @@ class RequestReader:
         if dialect is Dialect.V0_3 and self._old_dialect is Dialect.V0_2:
             dialect = Dialect.V0_2  # their bodies are the same
         value = canonical_body(body, JSON, dialect, name if operation else "", FrameKind.REQUEST)
-        return RpcRequest(call.get("id"), self._make_request(name, value, binding, dialect, "", headers))
+        request = self._make_request(name, value, binding, dialect, "", headers, path_of(target) if target else None)
+        return RpcRequest(call.get("id"), request)
 
     def read_rest(self, found: RestMatch, method: str, target: str, body: bytes, headers: Headers) -> PlayerRequest:
         """Read a REST request whose request line is matched by `found`."""
@@ -94,7 +103,7 @@ class RequestReader:
         if isinstance(value, dict):
             value = {**members_of_target(method, target), **value}
         tenant = found.get_parameter("tenant") or self._tenant_of_prefix(found.prefix)
-        return self._make_request(operation, value, Binding.REST, dialect, tenant, headers)
+        return self._make_request(operation, value, Binding.REST, dialect, tenant, headers, path_of(found.prefix))
 
     def read_grpc(self, path: str, body: bytes | None, headers: Headers) -> tuple[PlayerRequest, str]:
         """Read a gRPC call from its first message; return it with the schema of the message.
@@ -118,12 +127,27 @@ class RequestReader:
         return canonical_body(body, schema, dialect, operation, FrameKind.REQUEST)
 
     def _make_request(
-        self, operation: str, value: Any, binding: Binding, dialect: Dialect, tenant: str, headers: Headers
+        self,
+        operation: str,
+        value: Any,
+        binding: Binding,
+        dialect: Dialect,
+        tenant: str,
+        headers: Headers,
+        base: str | None = None,
     ) -> PlayerRequest:
+        """Return a request. `base`: its base path; None if the binding has none."""
         tenant_value = value.get("tenant") if isinstance(value, dict) else None
         tenant = tenant or (tenant_value if isinstance(tenant_value, str) else "")
+        agents = self._agents_at.get(base, set()) if base is not None else set()
         return PlayerRequest(
-            operation=operation, value=value, binding=binding, dialect=dialect, tenant=tenant, headers=headers
+            operation=operation,
+            value=value,
+            binding=binding,
+            dialect=dialect,
+            tenant=tenant,
+            headers=headers,
+            agent=next(iter(agents)) if len(agents) == 1 else "",
         )
 
     def _rest_dialect(self, prefix: str, version_dialect: Dialect) -> Dialect:
@@ -156,6 +180,13 @@ def request_schema(operation: str, dialect: Dialect, body: bytes, live: str) -> 
 def match_rest(method: str, target: str) -> RestMatch | None:
     """Return the operation of a request line."""
     return match_request_line(method, target.encode("latin-1", "replace"))
+
+
+def _base_path(call: RecordedCall) -> str:
+    if call.binding is not Binding.REST:
+        return path_of(call.target)
+    found = match_rest("POST", call.target) or match_rest("GET", call.target)
+    return path_of(found.prefix) if found is not None else ""
 
 
 def _path_of_target(target: str) -> str:

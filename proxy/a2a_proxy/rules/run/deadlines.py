@@ -36,7 +36,7 @@ class Deadline(msgspec.Struct, order=True, gc=False, array_like=True):
     def closed_record(self) -> ExchangeRecord:
         """Return a record in place of that of an ended exchange."""
         where = (self.exchange, self.connection, self.agent)
-        return ExchangeRecord(*where, Binding.OTHER, "", 0, upstream=self.agent, task_id=self.task_id)
+        return ExchangeRecord(*where, Binding.OTHER, "", 0, task_id=self.task_id)
 
     def closed_exchange(self) -> Exchange:
         """Return an exchange with only its number, in place of an ended exchange."""

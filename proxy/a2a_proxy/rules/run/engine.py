@@ -86,8 +86,9 @@ class RuleDataSource(Protocol):
     def get_exchange(self, number: int) -> Exchange:
         """Return the current state of the exchange, redacted."""
 
-    def call_of(self, number: int) -> tuple[Binding, str, int]:
-        """Return the exchange's current binding and operation, and its start in ns; cheaper than `get_exchange`."""
+    def call_of(self, number: int) -> tuple[Binding, str, int, str]:
+        """Return the exchange's current binding and operation, its start in ns, and its agent; cheaper than
+        `get_exchange`."""
 
     def closed_at(self, number: int) -> int:
         """Return the time at which the exchange ended, ns; 0 while it is open."""
@@ -279,14 +280,13 @@ class Engine:
     # --- exchanges ----------------------------------------------------------------------------------------------
 
     def _open_exchange(self, frame: Frame, source: RuleDataSource) -> ExchangeRecord:
-        (binding, operation, started), facts = source.call_of(frame.exchange), source.get_facts(frame.connection)
-        name = self.session.agent_record(facts.deliverer or facts.upstream).name
+        (binding, operation, started, agent), facts = source.call_of(frame.exchange), source.get_facts(frame.connection)
         if binding is Binding.WEBHOOK:  # the receiver is not the agent; the task identifies it
-            name = self.session.owners.get(frame.task_id, name)
+            agent = self.session.owners.get(frame.task_id, agent)
         record = ExchangeRecord(
             id=frame.exchange,
             connection=frame.connection,
-            agent=name,
+            agent=agent,
             binding=binding,
             operation=operation,
             started=started,
@@ -317,8 +317,10 @@ class Engine:
         """Judge the requests and heads of an exchange once dialect and binding are known."""
         record.is_judged, record.exchange = True, exchange
         record.binding, record.operation = exchange.binding, exchange.operation
+        if exchange.binding is not Binding.WEBHOOK:
+            record.agent = exchange.agent  # the card that answers may show another one than its place
         self.session.facts.learn_dialect(record.agent, exchange.dialect)
-        record.flags = exchange_flags(self.session.agent_record(record.upstream), record, exchange)
+        record.flags = exchange_flags(self.session.agent_record(record.agent), record, exchange)
         context = RuleContext(self.session, record, exchange, at, self._schedule_due)
         pending, record.pending = record.pending, []
         # In traffic that is not A2A only the heads are judged, which may show a call that missed its path.
@@ -426,7 +428,7 @@ class Engine:
         card = context.body
         if isinstance(card, dict):
             extended = exchange.operation == "GetExtendedAgentCard"
-            self.session.learn_card(record.upstream, card, frame.at, extended=extended)
+            self.session.learn_card(record.agent, card, frame.at, extended=extended)
 
     def _close_exchange(self, record: ExchangeRecord, out: list[Observation]) -> None:
         exchange = record.closed_exchange = self._closed_exchanges.pop(record.id)

@@ -169,7 +169,7 @@ class AgentRecord(msgspec.Struct):
     """An agent: all interfaces of one card."""
 
     name: str
-    """The upstream that identifies it."""
+    """`Exchange.agent`."""
     card: dict[str, Any] | None = None
     """The latest public card, as plain JSON."""
     card_at: int = 0

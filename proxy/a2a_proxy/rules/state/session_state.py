@@ -17,7 +17,7 @@ from a2a_proxy.model.frame import EventKind, Frame, FrameKind
 from a2a_proxy.model.task import Task
 from a2a_proxy.protocol.client_messages import message_key
 from a2a_proxy.protocol.operations import STREAMING_OPERATIONS
-from a2a_proxy.protocol.session_facts import SessionContext
+from a2a_proxy.protocol.session_facts import AgentFacts
 from a2a_proxy.protocol.task_list import split_task_list
 from a2a_proxy.rules.define.conditions import FrameFlag
 from a2a_proxy.rules.facts.partial_decode import ArtifactSummary, GateResult, StatusSummary, decode_artifacts
@@ -53,7 +53,7 @@ class SessionState:
 
     def __init__(self, max_tasks: int = MAX_TASKS, max_finished: int = MAX_FINISHED_TASKS) -> None:
         self._max_tasks = max_tasks
-        self.facts = SessionContext()
+        self.facts = AgentFacts()
         self.agents: dict[str, AgentRecord] = {}
         self.tasks: dict[tuple[str, str], TaskRecord] = {}
         """Tasks by agent and id, approximately in the order of last use, the least recently used first."""
@@ -75,9 +75,8 @@ class SessionState:
         self.is_complete = True
         """Whether everything since the beginning of the session is known: no task record had to be dropped."""
 
-    def agent_record(self, upstream: str) -> AgentRecord:
-        """Return the agent behind an upstream, creating its record if necessary."""
-        name = self.facts.agent_of(upstream)
+    def agent_record(self, name: str) -> AgentRecord:
+        """Return the record of an agent (`Exchange.agent`), creating it if necessary."""
         found = self.agents.get(name)
         if found is None:
             found = self.agents[name] = AgentRecord(name)
@@ -336,7 +335,7 @@ class SessionState:
             record.generation = frame.generation
             task.generation = max(task.generation, frame.generation)
             task.numbered = task.numbered or "yes"
-            self.agents.setdefault(record.agent, AgentRecord(record.agent)).sends_generations = True
+            self.agent_record(record.agent).sends_generations = True
         elif not task.numbered and frame.event is not EventKind.MESSAGE:
             task.numbered = "no"
 
@@ -367,10 +366,10 @@ class SessionState:
                 task.writable_notes()["broken"] = True
         self._retire_task(task)
 
-    def learn_card(self, upstream: str, card: dict[str, Any], at: int, *, extended: bool) -> AgentRecord:
-        """Apply an agent card."""
-        self.facts.learn_card(upstream, card)
-        agent = self.agent_record(upstream)
+    def learn_card(self, name: str, card: dict[str, Any], at: int, *, extended: bool) -> AgentRecord:
+        """Apply a card of this agent."""
+        self.facts.learn_card(name, card)
+        agent = self.agent_record(name)
         if extended:
             agent.extended = card
         else:
@@ -416,7 +415,7 @@ class SessionState:
     def restore(cls, state: dict[str, Any]) -> SessionState:
         """Return a session state with the state returned by `save`; older tasks are missing."""
         session = cls()
-        session.facts = SessionContext.restore(state["shared"])
+        session.facts.load(state["shared"])
         session.agents = {each["name"]: msgspec.convert(each, AgentRecord) for each in state["agents"]}
         tasks = [msgspec.convert(each, TaskRecord) for each in state["tasks"]]
         session.tasks = {(each.agent, each.task_id): each for each in tasks}

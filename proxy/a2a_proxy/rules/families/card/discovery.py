@@ -33,13 +33,15 @@ _MAX_CARDS = 16
 
 def _check_card_found(context: RuleContext) -> Iterator[RuleFinding]:
     found = context.agent.card
-    spoken = context.session.facts.get_dialect(context.agent.name)
+    name, session = context.agent.name, context.session
+    here = (each for each in session.agents if each == name or each.startswith(f"{name}/"))  # without a card, by paths
+    spoken = set(map(session.facts.get_dialect, here)) - {Dialect.UNKNOWN}
     if found is None:
-        if spoken not in _OLD_DIALECTS:
+        if not spoken & _OLD_DIALECTS:
             yield RuleFinding(
                 summary=f"no agent card at {WELL_KNOWN}: {context.due_note}",
                 seq=-1,
-                is_sure=spoken is not Dialect.UNKNOWN,
+                is_sure=bool(spoken),
             )
     elif is_v1(found) or string_member(found, "protocolVersion").startswith("0.3"):
         yield RuleFinding(

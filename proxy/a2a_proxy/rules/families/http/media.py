@@ -53,7 +53,7 @@ def _check_foreign_answer(context: RuleContext, expected: str) -> Iterator[RuleF
     status = context.exchange.status
     if status in _GATEWAY_STATUSES or not (status // 100 == 2 or status >= 400) or not _is_foreign(context.frame):
         return
-    if is_certain_call(context.exchange, context.session.facts.get_card(context.record.upstream)):
+    if is_certain_call(context.exchange, context.session.facts.get_card(context.record.agent)):
         kind = strip_parameters(content_types(context)[1])
         told = (
             f"the answer to {context.operation} is not A2A: HTTP {status} with content type {format_media_type(kind)}"

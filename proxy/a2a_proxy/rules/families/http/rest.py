@@ -168,7 +168,7 @@ def two_names(context: RuleContext) -> Iterator[RuleFinding]:
         yield from _check_same_id(name, path.task_id, members.get(name))
     if path.prefix and isinstance(members.get("tenant"), str):
         yield from _check_same_id(
-            "tenant", context.session.facts.tenant_of(context.record.upstream, path.prefix), members["tenant"]
+            "tenant", context.session.facts.tenant_of(context.record.agent, path.prefix), members["tenant"]
         )
 
 

@@ -73,4 +73,4 @@ def _tenant_of_path(context: RuleContext) -> str:
     """Return the path segment before the REST suffix if it follows the path of an interface, or an empty string."""
     if context.binding is not Binding.REST or context.rest_match is None:
         return ""
-    return context.session.facts.tenant_of(context.record.upstream, context.rest_match.prefix)
+    return context.session.facts.tenant_of(context.record.agent, context.rest_match.prefix)

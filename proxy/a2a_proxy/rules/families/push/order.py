@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from a2a_proxy.model.event import TaskState
 from a2a_proxy.model.finding import Actor, Severity
 from a2a_proxy.model.frame import EventKind
+from a2a_proxy.protocol.session_facts import address_of
 from a2a_proxy.rules.context import RuleContext
 from a2a_proxy.rules.define.conditions import ANY_EVENT, WEBHOOK, EvidenceScope, FrameFlag, HookPoint
 from a2a_proxy.rules.define.rule import RuleFinding, rule
@@ -145,7 +146,7 @@ def _new_source(context: RuleContext, noted: NotedDelivery) -> str:
     """Return the address of the sender if it is new for this agent; empty if it is known or the first one."""
     delivery = noted.delivery
     owner = context.session.owners.get(delivery.task_id, "")
-    if not owner or not is_address(delivery.source) or owner == context.record.upstream:
+    if not owner or not is_address(delivery.source) or address_of(owner) == address_of(context.record.upstream):
         return ""
     agents: dict[str, list[str]] = context.session.notes.setdefault(_SOURCES_NOTE, {})
     known = agents.setdefault(owner, [])

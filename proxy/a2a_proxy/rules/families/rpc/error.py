@@ -187,7 +187,7 @@ def _path_of(context: RuleContext) -> str:
 def _is_a2a_path(context: RuleContext) -> bool:
     """Whether the path serves A2A, as far as the traffic until now shows."""
     path = _path_of(context)
-    interfaces = context.session.facts.get_card(context.record.upstream).interfaces
+    interfaces = context.session.facts.get_card(context.record.agent).interfaces
     return path in context.agent.notes.get("rpc paths", ()) or any(
         each.binding.upper() == "JSONRPC" and each.path == path.rstrip("/") for each in interfaces
     )

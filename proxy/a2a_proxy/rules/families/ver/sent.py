@@ -139,7 +139,7 @@ def _proven_dialect(context: RuleContext) -> str:
         return ""
     if not path.prefix.endswith("/v1"):
         return "1.0"
-    interfaces = context.session.facts.get_card(context.record.upstream).interfaces
+    interfaces = context.session.facts.get_card(context.record.agent).interfaces
     declared = any(each.path == path.prefix for each in interfaces if each.version.startswith("1"))
     return "0.3" if interfaces and not declared else ""
 
