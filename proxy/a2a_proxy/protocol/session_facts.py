@@ -184,7 +184,8 @@ class SessionContext(AgentFacts):
                 agent = self._places.get(where, {}).get(path, "")
                 agent = agent if agent not in self._cards or self._cards[agent].name == facts.name else ""
         base = place if names else next((path for where, path in places if where == address), "")
-        return agent or f"{upstream.rstrip('/')}{base}"
+        agent = agent or f"{upstream.rstrip('/')}{base}"
+        return agent if self._claim_place(address, place, agent) else upstream
 
     def learn_card(self, agent: str, card: object, upstream: str = "", place: str | None = None) -> CardFacts:
         """Store the facts of an agent card (decoded JSON) of `agent`, which all of its interfaces reach, and return
