@@ -14,7 +14,7 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
-_MAX_PLACES = 10_000
+MAX_PLACES = 10_000
 """Base paths and addresses with an agent of their own; calls at further ones are calls of the upstream."""
 _MAX_CARD_PLACES = 64
 """Interfaces of one card that are places of its agent."""
@@ -162,7 +162,7 @@ class SessionContext(AgentFacts):
         now."""
         places = self._places.setdefault(address, {})
         if path not in places:
-            if self._place_count >= _MAX_PLACES:
+            if self._place_count >= MAX_PLACES:
                 return False
             self._place_count += 1
         if places.get(path) not in self._cards:
