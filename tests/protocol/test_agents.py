@@ -141,7 +141,7 @@ def test_places_are_limited() -> None:
         shared.agent_at("agent:8000", f"/{number}")
     assert shared.agent_at("agent:8000", "/9") == "agent:8000/9"
     assert shared.agent_at("agent:8000", "/10050") == "agent:8000"
-    shared.learn_card("agent:8000", card("a", "http://more:1/x"), "agent:8000")
+    assert agents(fetch(Http(), f"/more{CARD}", card("a", "http://more:1/x")), shared) == ["agent:8000"]
     assert len(shared.agent_at("other:1", "/x" * 40_000)) < 300
 
 

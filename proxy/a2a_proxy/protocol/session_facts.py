@@ -14,7 +14,7 @@ import msgspec
 from a2a_proxy.model.exchange import Dialect, LiveMode
 
 _MAX_PUSH_URLS = 10_000
-_MAX_PLACES = 10_000
+MAX_PLACES = 10_000
 """Base paths and addresses with an agent of their own; calls at further ones are calls of the upstream."""
 _MAX_CARD_PLACES = 64
 """Interfaces of one card that are places of its agent."""
@@ -162,7 +162,7 @@ class SessionContext(AgentFacts):
         now."""
         places = self._places.setdefault(address, {})
         if path not in places:
-            if self._place_count >= _MAX_PLACES:
+            if self._place_count >= MAX_PLACES:
                 return False
             self._place_count += 1
         if places.get(path) not in self._cards:
@@ -184,7 +184,8 @@ class SessionContext(AgentFacts):
                 agent = self._places.get(where, {}).get(path, "")
                 agent = agent if agent not in self._cards or self._cards[agent].name == facts.name else ""
         base = place if names else next((path for where, path in places if where == address), "")
-        return agent or f"{upstream.rstrip('/')}{base}"
+        agent = agent or f"{upstream.rstrip('/')}{base}"
+        return agent if self._claim_place(address, place, agent) else upstream
 
     def learn_card(self, agent: str, card: object, upstream: str = "", place: str | None = None) -> CardFacts:
         """Store the facts of an agent card (decoded JSON) of `agent`, which all of its interfaces reach, and return
