@@ -102,6 +102,7 @@ def test_json_lines(proxy: Start, agent: Agent) -> None:
         "error_findings": 0,
         "warning_findings": 0,
         "complete": True,
+        "missing": "",
         "lost_bytes": 0,
     }
     assert one.err == ""

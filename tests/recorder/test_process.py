@@ -468,8 +468,9 @@ def test_lost_bytes_are_in_the_summary_after_a_restart(bench: Make) -> None:
     one.kill_recorder()
     one.end()
     assert one.finish().lost == 123
-    place = "connection 1: 123 bytes to the client from byte 0 were not captured: the disk was too slow"
-    assert contents(one.recording)["sessions"] == [("clean", f"123 bytes were not captured; {place}", 123)]
+    place = "connection 1: 123 bytes to the client from byte 225 were not captured: the disk was too slow"
+    rest = "connection 1: 962 bytes to the client from byte 225 were not decoded: bytes before them were not captured"
+    assert contents(one.recording)["sessions"] == [("clean", f"123 bytes were not captured; {place}; {rest}", 123)]
 
 
 def test_bytes_after_an_upgrade_make_the_capture_incomplete(bench: Make) -> None:

@@ -144,7 +144,7 @@ def test_redaction_by_strings_and_by_payload_agree(
     done = []
     for given_strings in (None, strings):
         redactor = Redactor(KEY)
-        redactor.restore({"names": sorted(names), "seen": [TOKEN.encode()] if knows else []})
+        redactor.restore({"names": sorted(names), "seen": [TOKEN.encode()] if knows else [], "texts": []})
         sieved = redactor.sieve_frames([frame], [given_strings])
         single = redactor.redact_frame(frame, None, strings=given_strings)
         done.append((single, redactor.redact_frame(frame, None, sieved, given_strings), redactor.save()))
