@@ -183,7 +183,7 @@ def test_a_delivery_before_the_answer_is_on_its_task(tmp_path: Path) -> None:
         one.stop()
     with Recording(one.recording) as recording:
         (task,) = [row.task for row in recording.read_tasks()]
-    assert task.agent == f"127.0.0.1:{far.http}"
+    assert task.agent == f"127.0.0.1:{far.http}/a2a/jsonrpc"
     assert len(deliveries(one.recording)) == len(hook.posts) > 0
 
 

@@ -310,9 +310,9 @@ def test_lone_surrogates_and_large_numbers_are_sent(tmp_path: Path, received: Re
 def test_zero_times_and_large_texts_are_sent(tmp_path: Path, received: Received) -> None:
     """As far as OTLP can carry them, and a backend would take them."""
     path, big = tmp_path / "odd.a2a.db", "x" * 1_000_000
-    odd = exchange(1, started=-5, closed=-3, task_id=big, context_id=big, method=big, error=big, version_header=big)
-    finding = Finding("A2A-RPC-001", Severity.ERROR, -4, big, connection=1, exchange=1, seq=1)
-    told = frame(1, 1, b"{}", at=-4, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
+    odd = exchange(1, started=0, closed=0, task_id=big, context_id=big, method=big, error=big, version_header=big)
+    finding = Finding("A2A-RPC-001", Severity.ERROR, 0, big, connection=1, exchange=1, seq=1)
+    told = frame(1, 1, b"{}", at=0, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
     made = writer(path)
     made.write([request(1), told], [finding], changes=Changes([], [odd], []))
     made.finish(STARTED + 10_000 * MS)
