@@ -307,12 +307,12 @@ def test_lone_surrogates_and_large_numbers_are_sent(tmp_path: Path, received: Re
     assert attributes(span)["a2a.task.id"] == "?"
 
 
-def test_zero_times_and_large_texts_are_sent(tmp_path: Path, received: Received) -> None:
+def test_early_times_and_large_texts_are_sent(tmp_path: Path, received: Received) -> None:
     """As far as OTLP can carry them, and a backend would take them."""
     path, big = tmp_path / "odd.a2a.db", "x" * 1_000_000
-    odd = exchange(1, started=0, closed=0, task_id=big, context_id=big, method=big, error=big, version_header=big)
-    finding = Finding("A2A-RPC-001", Severity.ERROR, 0, big, connection=1, exchange=1, seq=1)
-    told = frame(1, 1, b"{}", at=0, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
+    odd = exchange(1, started=1, closed=3, task_id=big, context_id=big, method=big, error=big, version_header=big)
+    finding = Finding("A2A-RPC-001", Severity.ERROR, 2, big, connection=1, exchange=1, seq=1)
+    told = frame(1, 1, b"{}", at=2, state=2, event=EventKind.STATUS, task_id=big, message_id=big)
     made = writer(path)
     made.write([request(1), told], [finding], changes=Changes([], [odd], []))
     made.finish(STARTED + 10_000 * MS)
@@ -321,7 +321,7 @@ def test_zero_times_and_large_texts_are_sent(tmp_path: Path, received: Received)
         assert send(recording, received, frames=True).done.logs == 2
         RecordingExport(recording, JsonLinesSink(lines), frames=True).run(None)
     [span] = received.spans()
-    assert (span.start_time_unix_nano, span.end_time_unix_nano) == (0, 0)
+    assert (span.start_time_unix_nano, span.end_time_unix_nano) == (1, 3)
     assert attributes(span)["a2a.task.id"] == f"{'x' * (MAX_TEXT - 1)}\u2026"
     assert span.ByteSize() < 100_000
     assert len(lines.getvalue()) < 100_000
